@@ -1,0 +1,268 @@
+/*
+ * Where records live: one interface, three implementations (backend/iggy, backend/store, backend/stub).
+ *
+ * Every call takes one operation for a whole Kafka request (net/op.h: done runs later, on the caller's loop).
+ * How much of it runs at once, and in which order, is the implementation's choice; two promises hold for all:
+ *   - parts are answered in place: part i of the call is part i of the answer;
+ *   - appends started on one loop for one partition are stored in the order of the calls.
+ * op.status is ST_OK, or ST_CANCELED where the caller asked for that; each part says for itself what became of it.
+ * Topics are Kafka topics; what they are called inside (stream, topic) is the backend's matter.
+ */
+#ifndef BACKEND_BACKEND_H
+#define BACKEND_BACKEND_H
+
+#include "base/arena.h"
+#include "net/op.h"
+
+struct backend;
+
+/* ---- topics ---- */
+
+struct backend_setting {
+    struct str key, value; /* value len -1: null */
+};
+
+/* A topic as Metadata shows it. All memory: the call's arena. */
+struct backend_topic {
+    struct str name;
+    struct uuid id; /* zero: the backend has none */
+    int32_t partitions_count;
+    struct backend_setting *settings; /* what was set by a client; only when the call asks for them */
+    int32_t settings_count;
+};
+
+/*
+ * Look topics up, by name or by id, or list them all.
+ *
+ * in   arena            where the answer goes; the caller's until done
+ *      parts, count     NULL, 0 with all = true
+ *      create           make those that are missing, with partitions_default partitions (Kafka auto-creation)
+ *      want_settings
+ * in   part.name        len -1: look id up instead
+ * out  part.status      ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_BAD_NAME; ST_UNAVAILABLE, ST_TIMED_OUT; of creation: as backend_create
+ *      part.topic       valid with ST_OK
+ *      topics, count    with all = true, in name order
+ *      status           with all = true: whether the list is true
+ */
+struct backend_topics_part {
+    struct str name;
+    struct uuid id;
+    enum status status;
+    struct backend_topic topic;
+};
+struct backend_topics {
+    struct op op;
+    struct arena *arena;
+    bool all, create, want_settings;
+    int32_t partitions_default;
+    struct backend_topics_part *parts;
+    int32_t parts_count;
+    struct backend_topic *topics;
+    int32_t topics_count;
+    enum status status;
+    int64_t deadline_ms; /* monotonic */
+};
+
+/*
+ * Create topics. in: status ST_OK: create it; anything else: leave this part alone.
+ * out  ST_OK; ST_EXISTS; ST_BAD_NAME; ST_NO_SPACE, ST_READ_ONLY, ST_IO; ST_UNAVAILABLE; ST_NOT_CONTROLLER: bridge off; ST_TIMED_OUT
+ *      id valid with ST_OK
+ */
+struct backend_create_part {
+    struct str name;
+    int32_t partitions_count; /* >= 1 */
+    struct backend_setting *settings;
+    int32_t settings_count;
+    enum status status;
+    struct uuid id;
+};
+struct backend_create {
+    struct op op;
+    struct backend_create_part *parts;
+    int32_t parts_count;
+    bool validate_only; /* say what would come out; write nothing */
+    int64_t deadline_ms;
+};
+
+/* Delete topics by name, or by id where name.len is -1 (name is then filled in). Statuses as backend_topics and backend_create. */
+struct backend_delete_part {
+    struct str name;
+    struct uuid id;
+    enum status status; /* in and out, as backend_create_part */
+};
+struct backend_delete {
+    struct op op;
+    struct arena *arena; /* for names that are filled in */
+    struct backend_delete_part *parts;
+    int32_t parts_count;
+    int64_t deadline_ms;
+};
+
+/* Raise partition counts. ST_INVALID: not more than the topic has (partitions_before says how many that is). */
+struct backend_grow_part {
+    struct str name;
+    int32_t partitions_count;
+    int32_t partitions_before;
+    enum status status; /* in and out */
+};
+struct backend_grow {
+    struct op op;
+    struct backend_grow_part *parts;
+    int32_t parts_count;
+    bool validate_only;
+    int64_t deadline_ms;
+};
+
+/* ---- records ---- */
+
+/* How a Produce names a topic: by name, or by id where name.len is -1. */
+
+/*
+ * Append record batches, one a part. The backend checks them (wire/records.h batch_check), off the loop where that takes long.
+ *
+ * in   topic, id     Kafka topic name, 1-249 bytes; or name.len -1 and the id
+ *      records       the field as it came, writable: offsets are patched in place; borrowed until done
+ *      deadline_ms   monotonic; what isn't stored by then ends with ST_TIMED_OUT
+ *      status        ST_OK: append it; anything else: leave this part alone
+ *      durable       acks -1: answered when it is as safe as the backend's settings make it
+ * out  status        ST_OK            stored
+ *                    ST_NOT_FOUND, ST_UNKNOWN_ID  no such topic or partition
+ *                    ST_BAD_RECORD ... as batch_check
+ *                    ST_TOO_BIG       over the backend's own message limit
+ *                    ST_UNAVAILABLE   not stored; a retry is safe
+ *                    ST_NO_SPACE, ST_READ_ONLY, ST_CORRUPT, ST_IO  not stored
+ *                    ST_TIMED_OUT     outcome unknown; a retry may store it twice
+ *      base_offset   of the batch's first record; -1: the backend gave none
+ *      start_offset  of the partition's log; -1: unknown
+ *      reason        static text for error_message, or NULL
+ * Source: Kafka Produce; Iggy SendMessages; spec D.1.
+ */
+struct backend_append_part {
+    struct str topic;
+    struct uuid id;
+    struct bytes records;
+    int32_t partition;
+    enum status status;
+    int64_t base_offset, start_offset;
+    const char *reason;
+    void *backend_use; /* the implementation's, between start and done */
+};
+struct backend_append {
+    struct op op;
+    struct arena *arena; /* the request's; used on the caller's loop before the call returns only */
+    struct backend_append_part *parts;
+    int32_t parts_count;
+    bool durable;
+    bool zstd_allowed;
+    int64_t deadline_ms;
+    void *backend_use;
+};
+
+/*
+ * Read whole batches from each part's offset on.
+ *
+ * in   bytes_max     over all parts; the first batch found may pass it (KIP-74); of the part alike
+ * out  status        ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_OUT_OF_RANGE; ST_CORRUPT; ST_UNAVAILABLE; ST_IO
+ *      records       slices in order, all Kafka batches; kept until backend_read_release
+ *      bytes         their sum; 0: none now
+ *      high_watermark, start_offset   -1 with an error
+ */
+struct backend_read_part {
+    struct str topic;
+    struct uuid id;
+    int32_t partition, bytes_max;
+    int64_t offset;
+    enum status status;
+    struct bytes *records;
+    int32_t records_count;
+    int64_t bytes;
+    int64_t high_watermark, start_offset;
+    void *backend_use; /* what holds the slices */
+};
+struct backend_read {
+    struct op op;
+    struct backend_read_part *parts;
+    int32_t parts_count;
+    int64_t bytes_max;
+    int64_t bytes; /* out: over all parts */
+    int64_t deadline_ms;
+    void *backend_use;
+};
+
+/* Done once any part of a read may hold more than it did, or at deadline_ms: ST_TIMED_OUT. May wake for nothing.
+ * bytes_min: wake for data only once about so many bytes are there in all parts together. Can be cancelled. */
+struct backend_watch {
+    struct op op;
+    const struct backend_read *read;
+    int64_t bytes_min;
+    int64_t deadline_ms; /* monotonic */
+    void *backend_use;
+};
+
+enum backend_offset_kind { OFFSET_EARLIEST, OFFSET_LATEST, OFFSET_BY_TIME, OFFSET_MAX_TIME };
+
+/*
+ * Find offsets. ST_OK with offset -1: no record matches. timestamp: of the record found; -1 for EARLIEST and LATEST.
+ * in and out status as backend_append.
+ */
+struct backend_offset_part {
+    struct str topic;
+    int32_t partition;
+    enum backend_offset_kind kind;
+    int64_t timestamp_ms; /* in for BY_TIME; out */
+    int64_t offset;
+    enum status status;
+};
+struct backend_offsets {
+    struct op op;
+    struct backend_offset_part *parts;
+    int32_t parts_count;
+    int64_t deadline_ms;
+};
+
+struct backend_ops {
+    const char *name;
+    bool controller; /* false: this server doesn't manage topics (stub) */
+    void (*topics)(struct backend *b, struct backend_topics *t);
+    void (*create)(struct backend *b, struct backend_create *c);
+    void (*delete)(struct backend *b, struct backend_delete *d);
+    void (*grow)(struct backend *b, struct backend_grow *g);
+    void (*append)(struct backend *b, struct backend_append *a);
+    void (*read)(struct backend *b, struct backend_read *r);
+    void (*read_release)(struct backend *b, struct backend_read *r);
+    void (*watch)(struct backend *b, struct backend_watch *w);
+    void (*offsets)(struct backend *b, struct backend_offsets *o);
+};
+struct backend {
+    const struct backend_ops *ops;
+};
+
+static inline void backend_topics(struct backend *b, struct backend_topics *t) {
+    b->ops->topics(b, t);
+}
+static inline void backend_create(struct backend *b, struct backend_create *c) {
+    b->ops->create(b, c);
+}
+static inline void backend_delete(struct backend *b, struct backend_delete *d) {
+    b->ops->delete(b, d);
+}
+static inline void backend_grow(struct backend *b, struct backend_grow *g) {
+    b->ops->grow(b, g);
+}
+static inline void backend_append(struct backend *b, struct backend_append *a) {
+    b->ops->append(b, a);
+}
+static inline void backend_read(struct backend *b, struct backend_read *r) {
+    b->ops->read(b, r);
+}
+/* Give up what the read's parts hold; after it their slices are gone. Before another backend_read with the same parts, and at the end. */
+static inline void backend_read_release(struct backend *b, struct backend_read *r) {
+    b->ops->read_release(b, r);
+}
+static inline void backend_watch(struct backend *b, struct backend_watch *w) {
+    b->ops->watch(b, w);
+}
+static inline void backend_offsets(struct backend *b, struct backend_offsets *o) {
+    b->ops->offsets(b, o);
+}
+#endif

@@ -1,0 +1,77 @@
+/*
+ * A socket that carries length-prefixed frames in and answers out, with its deadlines.
+ *
+ *   head complete -> memory reserved (reading pauses when there is none) -> body read -> on_frame
+ *
+ * The protocol above says how long a frame is and gets whole frames; it answers with conn_write and says when to pause.
+ * Everything here runs on the connection's loop. Spec B.1-B.3, B.7.
+ */
+#ifndef NET_CONN_H
+#define NET_CONN_H
+
+#include "base/base.h"
+#include "base/wbuf.h"
+#include "net/op.h"
+
+struct budget;
+struct conn;
+
+/* One request's bytes, head included (the Kafka length prefix, or an Iggy header). Owned by whom on_frame gave it. */
+struct frame {
+    uint8_t *data; /* writable: base offsets are patched in place */
+    uint32_t size_bytes;
+    int64_t reserved_bytes; /* of the budget; given back by frame_free */
+    struct budget *budget;
+};
+void frame_free(struct frame *f); /* memory and reservation; takes NULL. Any thread. */
+
+struct conn_protocol {
+    uint32_t head_bytes; /* 1..256: how many bytes tell the length */
+    /* Bytes of the whole frame, head included, from its head; <= 0: not acceptable, the connection closes. */
+    int64_t (*frame_bytes)(const uint8_t *head, int64_t frame_bytes_max);
+    void (*on_open)(struct conn *c);                    /* first; sets conn_set_user */
+    void (*on_frame)(struct conn *c, struct frame *f);  /* takes f over */
+    void (*on_idle_end)(struct conn *c);                /* reading has ended (EOF, error, deadline, drain): no more frames come */
+    void (*on_closed)(struct conn *c);                  /* last: the conn goes after it returns; all writes have completed */
+};
+
+struct conn_settings {
+    int64_t frame_bytes_max; /* of the body that the head announces */
+    int64_t idle_ms;         /* for the next head, while nothing is unanswered (conn_set_busy) */
+    int64_t read_ms;         /* for a body, from its head on */
+    int64_t write_ms;        /* for one answer */
+    struct budget *budget;
+};
+
+void conn_set_user(struct conn *c, void *user);
+void *conn_user(const struct conn *c);
+struct loop *conn_loop(const struct conn *c);
+const char *conn_peer(const struct conn *c); /* "127.0.0.1:50123"; as long as the conn */
+
+/* Whether requests are unanswered: the idle deadline runs only while not busy. */
+void conn_set_busy(struct conn *c, bool busy);
+
+/* Another idle deadline from now on (before a login it is shorter). */
+void conn_set_idle_ms(struct conn *c, int64_t idle_ms);
+
+/* Take no more frames / go on. A frame that is being read is still delivered after a pause at most once. */
+void conn_pause(struct conn *c);
+void conn_resume(struct conn *c);
+
+/* One answer on its way. Embedded by its user; out is filled by the user, released by the conn before done runs. */
+struct conn_write {
+    struct op op; /* op_init'ed by the user; ST_OK: handed to the kernel; ST_IO, ST_TIMED_OUT, ST_CANCELED: it is lost */
+    struct wbuf out;
+    int32_t piece; /* conn's: how much has gone */
+    size_t piece_done;
+};
+
+/* Queue w behind the answers before it. All that is queued in one loop iteration leaves in as few system calls as possible. */
+void conn_write(struct conn *c, struct conn_write *w);
+
+/* Close at once; queued answers complete with ST_CANCELED. on_closed follows, never inside. Safe to repeat. */
+void conn_close(struct conn *c);
+
+/* Send what is queued, then FIN; discard input until the peer's FIN or write_ms, then close. B-60. */
+void conn_close_gently(struct conn *c);
+#endif

@@ -1,0 +1,201 @@
+/*
+ * The embedded log: streams, topics and partitions in one data folder. Blocking calls; no loop, no protocol.
+ *
+ * A partition is a row of segments; a segment is a file of opaque batches, each with a small header of ours that holds
+ * its format, its length, the offset assigned, and a checksum over all of it. What a batch means is its reader's matter
+ * (format says which reader). The catalog (names, ids, settings) is a SQLite file, written transactionally.
+ * The files and the rules after a crash: docs/STORE.md.
+ *
+ * Threads: any call from any thread unless said otherwise. No lock is held over I/O on the append and read paths.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/base.h"
+
+struct store;
+struct topic;
+struct partition;
+
+#define STORE_FORMAT_KAFKA 2 /* a Kafka record batch, magic 2 */
+#define STORE_FORMAT_IGGY  3 /* an Iggy batch */
+
+struct store_settings {
+    const char *data_dir;
+    int64_t segment_bytes; /* a segment is sealed when the next batch would pass this */
+    int64_t segment_ms;    /* or when its first batch is older than this */
+    bool repair_none;      /* tests: fail instead of cutting a torn tail */
+};
+
+/* Why a store did not open, for the start-up message: one sentence with the path and the cause. */
+struct store_error {
+    char text[512];
+};
+
+/*
+ * Open the data folder, made when missing, and lock it against a second process.
+ * Partitions are opened when they are first used, so the time does not grow with the log.
+ * ST_IN_USE: another process has it; ST_READ_ONLY; ST_NO_SPACE; ST_CORRUPT: the catalog is damaged, or of a newer version;
+ * ST_IO; ST_NO_MEMORY. error is filled on each of them.
+ */
+enum status store_open(const struct store_settings *settings, struct store **out, struct store_error *error) MUST_USE;
+
+/* Sync and close everything. All topics must have been unref'ed, and no call may be running. Takes NULL. */
+void store_close(struct store *s);
+
+/* A value kept in the catalog, as the cluster id. *out: owned by the caller (mem_free); NULL: not set. ST_IO. */
+enum status store_value_get(struct store *s, const char *key, char **out) MUST_USE;
+enum status store_value_set(struct store *s, const char *key, const char *value) MUST_USE;
+
+/* ---- topics ---- */
+
+struct store_setting {
+    char *key, *value; /* owned by the topic */
+};
+
+/* What does not change while a topic lives. A recreated topic is another one, with another id. */
+struct topic_info {
+    const char *name; /* terminated; as long as the topic is held */
+    struct str name_str;
+    struct uuid id;
+    uint32_t stream_id, topic_id; /* Iggy's numbers */
+    int64_t created_us;           /* wall clock */
+};
+
+/* Make the stream when it is missing. Writes the catalog durably. ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
+enum status store_stream_ensure(struct store *s, struct str name) MUST_USE;
+
+/*
+ * Create a topic with partitions_count partitions (>= 1) in an existing stream.
+ * settings: count key/value pairs to remember; borrowed.
+ * out: held for the caller (topic_unref); may be NULL.
+ * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_IO, ST_NO_SPACE, ST_READ_ONLY, ST_NO_MEMORY. All or nothing, also after a crash.
+ */
+struct store_topic_new {
+    struct str stream, name;
+    int32_t partitions_count;
+    const struct store_setting *settings;
+    int32_t settings_count;
+    struct uuid cluster; /* goes into the derived topic id */
+};
+enum status store_topic_create(struct store *s, const struct store_topic_new *want, struct topic **out) MUST_USE;
+
+/* Forget the topic and remove its files. Those who hold it get ST_NOT_FOUND from then on. ST_NOT_FOUND, ST_IO. */
+enum status store_topic_delete(struct store *s, struct topic *t) MUST_USE;
+
+/* Grow to partitions_count. ST_INVALID: not more than there are; ST_NOT_FOUND: deleted meanwhile; ST_IO ... */
+enum status store_topic_grow(struct store *s, struct topic *t, int32_t partitions_count) MUST_USE;
+
+/* Replace all settings. ST_NOT_FOUND, ST_IO ... */
+enum status store_topic_set(struct store *s, struct topic *t, const struct store_setting *settings, int32_t count) MUST_USE;
+
+/* Find and hold; NULL: none. Short, in memory: allowed on a loop. */
+struct topic *store_topic_find(struct store *s, struct str stream, struct str name);
+struct topic *store_topic_by_id(struct store *s, const struct uuid *id);
+
+/* All topics of a stream in name order, each held. *out: owned by the caller (mem_free the array, topic_unref each). ST_NO_MEMORY. */
+enum status store_topics(struct store *s, struct str stream, struct topic ***out, int32_t *count_out) MUST_USE;
+
+struct topic *topic_ref(struct topic *t);
+void topic_unref(struct topic *t); /* takes NULL */
+const struct topic_info *topic_info(const struct topic *t);
+int32_t topic_partitions_count(const struct topic *t);
+bool topic_deleted(const struct topic *t);
+
+/* The value of a setting as a copy (mem_free); NULL: not set, or no memory. */
+char *topic_setting(const struct topic *t, const char *key);
+/* Call fn for each setting, under the topic's lock: short, and without calling back into the store. */
+void topic_settings_each(const struct topic *t, void (*fn)(void *user, const char *key, const char *value), void *user);
+
+/* NULL: no such partition. Lives as long as the topic is held. */
+struct partition *topic_partition(struct topic *t, int32_t index);
+
+/* ---- partitions ---- */
+
+/* What stands in the log, one batch. */
+struct store_batch {
+    struct bytes payload;
+    int64_t base_offset;   /* append: must be what partition_end says plus the batches before it in the same call */
+    int64_t max_timestamp; /* milliseconds; INT64_MIN: none. For the time index and retention */
+    int32_t records_count; /* offsets it takes, >= 1 */
+    uint8_t format;        /* STORE_FORMAT_* */
+};
+
+/*
+ * Open it if it is not open yet: check the end of the last segment, cut what a crash left half written (out, may be NULL: bytes cut).
+ * Blocks. ST_CORRUPT: damage that isn't a torn end: the partition stays closed to appends and serves what is whole before it;
+ * ST_NOT_FOUND: deleted; ST_IO; ST_NO_MEMORY. All calls below open by themselves; this is for warming up.
+ */
+enum status partition_open(struct partition *p, int64_t *cut_bytes_out) MUST_USE;
+
+/* First offset that is kept, and the one after the last that is written. 0, 0 while it isn't open. Allowed on a loop. */
+int64_t partition_start(const struct partition *p);
+int64_t partition_end(const struct partition *p);
+bool partition_is_open(const struct partition *p); /* so that the two above are true; allowed on a loop */
+
+/*
+ * Write batches at the end, in order, all or none of them. One writer at a time: the caller's matter (backend/store's queue).
+ * Readers see them when this returns. Not yet on stable storage: partition_sync.
+ * ST_NO_SPACE, ST_READ_ONLY, ST_IO: nothing was appended, and what may have been half written is cut; ST_CORRUPT: closed to appends
+ * because of damage or a failed sync; ST_NOT_FOUND: deleted.
+ */
+enum status partition_append(struct partition *p, const struct store_batch *batches, int32_t count) MUST_USE;
+
+/*
+ * Bring all that was appended before the call to stable storage. The same single writer as partition_append.
+ * ST_IO: it failed, and nobody can say what is on disk: the partition is closed to appends until the next start (fsyncgate).
+ */
+enum status partition_sync(struct partition *p) MUST_USE;
+
+/* Bytes appended since the last sync. The writer's. */
+int64_t partition_unsynced_bytes(const struct partition *p);
+
+/* Consecutive batches of one format, contiguous in memory, each with its assigned offset inside as its format has it. */
+struct store_run {
+    struct bytes bytes;
+    uint8_t format;
+};
+
+/* The outcome of a read. Zeroed is empty; store_read_release frees. */
+struct store_read {
+    uint8_t *memory; /* owned */
+    size_t memory_bytes;
+    struct store_run *runs; /* owned */
+    int32_t runs_count;
+    int64_t bytes;       /* in all runs */
+    int64_t next_offset; /* the one after the last batch read */
+};
+
+/*
+ * Read whole batches from the one that holds offset on. Small batches are moved together, large ones stay where they were read.
+ *
+ * offset     partition_start .. partition_end; at the end: ST_OK and no runs
+ * bytes_max  of payloads; the first batch comes whole even when it is larger (KIP-74)
+ * wait       false: only what is in memory (page cache) and cheap: for a loop; ST_AGAIN when that isn't so
+ * out        zeroed before; filled on ST_OK only
+ * ST_OUT_OF_RANGE; ST_CORRUPT: the batch at offset fails its checksum (batches before a bad one are served); ST_NOT_FOUND: deleted;
+ * ST_IO; ST_NO_MEMORY
+ */
+enum status partition_read(struct partition *p, int64_t offset, int64_t bytes_max, bool wait, struct store_read *out) MUST_USE;
+void store_read_release(struct store_read *r);
+
+/* Bytes of batches from offset to the end, as far as the index tells without I/O: at least what one more read would bring. Allowed on a loop. */
+int64_t partition_bytes_after(struct partition *p, int64_t offset);
+
+/*
+ * The first batch whose greatest timestamp is >= timestamp_ms, read whole into out (one run, one batch), with its base offset.
+ * timestamp_ms INT64_MAX: the first batch with the greatest timestamp of all. ST_NOT_FOUND: none. Others as partition_read. Blocks.
+ */
+enum status partition_find_time(struct partition *p, int64_t timestamp_ms, int64_t *base_offset_out, struct store_read *out) MUST_USE;
+
+/* Retention of one partition, on sealed segments only; what is not limited is < 0. */
+struct store_retention {
+    int64_t ms;    /* a sealed segment whose greatest timestamp is older goes */
+    int64_t bytes; /* the oldest sealed segments go while the rest is not smaller */
+};
+/* Drop what is over. Also seals a segment that is too old. segments_out: how many went. Blocks; not beside another of its kind. */
+enum status partition_retain(struct partition *p, const struct store_retention *keep, int64_t now_wall_ms, int32_t *segments_out) MUST_USE;
+
+/* Bytes on disk. */
+int64_t partition_size_bytes(const struct partition *p);
+#endif

@@ -1,0 +1,122 @@
+/*
+ * Record batches, magic 2 (KIP-98): check, iterate, build. No I/O, no clock.
+ *
+ * A batch is a 61-byte header and its records, which may be compressed as a whole:
+ *   0 base_offset i64 · 8 batch_length i32 (of what follows) · 12 partition_leader_epoch i32 · 16 magic i8 · 17 crc u32
+ *   (CRC-32C of everything from 21 on) · 21 attributes i16 · 23 last_offset_delta i32 · 27 base_timestamp i64
+ *   · 35 max_timestamp i64 · 43 producer_id i64 · 51 producer_epoch i16 · 53 base_sequence i32 · 57 records_count i32
+ * base_offset and leader epoch lie before the CRC: a server assigns offsets by patching 12 bytes (batch_assign).
+ */
+#ifndef WIRE_RECORDS_H
+#define WIRE_RECORDS_H
+
+#include "base/base.h"
+#include "wire/compress.h"
+
+#define BATCH_HEADER_BYTES 61
+
+struct batch {
+    int64_t base_offset, base_timestamp, max_timestamp, producer_id;
+    int32_t size_bytes; /* header included */
+    int32_t leader_epoch, last_offset_delta, base_sequence, records_count;
+    uint32_t crc;
+    int16_t attributes, producer_epoch;
+    int8_t magic;
+    enum codec codec;
+    bool log_append_time, transactional, control;
+    struct bytes body; /* after the header, as stored; borrowed */
+};
+
+/*
+ * The header of the batch at the start of in; reads nothing behind its end, checks neither CRC nor records.
+ * ST_TRUNCATED: in holds no whole batch; ST_BAD_LENGTH; ST_BAD_RECORD: magic is not 2 (out->magic is set), or codec id 5-7.
+ */
+enum status batch_read(struct bytes in, struct batch *out) MUST_USE;
+
+struct batch_limits {
+    int64_t bytes_max;     /* records after decompression; spec D1-40, D1-42 */
+    int64_t slots_max;     /* a record costs 1 + floor(headers / 3); D1-40 */
+    int64_t timestamp_max; /* later than this: ST_BAD_TIMESTAMP; INT64_MAX: any */
+    bool zstd_allowed;     /* false below Produce v7 */
+};
+
+/* What a check found. */
+struct batch_report {
+    struct batch batch;
+    const char *reason;    /* one sentence for error_message when the status is not ST_OK; static text */
+    int64_t max_timestamp; /* the greatest of the records' own; what should stand in the header */
+    int64_t used_bytes;    /* after decompression, also of a refused batch; D1-41 */
+    int64_t used_slots;
+};
+
+/*
+ * Check a whole Produce records field: exactly one batch, and every record in it. Spec D1-6..D1-12, D1-40..D1-42, kafka-behaviour 2.
+ *
+ * records      the field; {NULL, -1} null
+ * scratch      grows to hold decompressed records; reusable between calls; spare_release when done with it
+ * out          filled as far as the check came, also on failure
+ * ST_BAD_RECORD    87: null, empty, no batch, two batches, trailing bytes, counts, lengths, undecodable compression, baseOffset,
+ *                  sequence -1 with a producer id, codec id 5-7
+ * ST_BAD_CRC       2
+ * ST_BAD_TIMESTAMP 32
+ * ST_BAD_CODEC     76: zstd where it is not allowed
+ * ST_TRANSACTIONAL 35: transactional or control bit (D1-9)
+ * ST_TOO_BIG       10: over bytes_max or slots_max;  ST_NO_MEMORY
+ * No allocation when the batch is not compressed.
+ */
+enum status batch_check(struct bytes records, const struct batch_limits *limits, struct spare *scratch,
+                        struct batch_report *out) MUST_USE;
+
+/* Write the offset and epoch a server assigns into the batch's first 16 bytes; the CRC stays right. */
+void batch_assign(uint8_t *batch, int64_t base_offset, int32_t leader_epoch);
+
+/* Write max_timestamp into the header and the CRC anew over size_bytes. */
+void batch_set_max_timestamp(uint8_t *batch, int32_t size_bytes, int64_t max_timestamp);
+
+/* One record; key, value, headers are borrowed; len -1: null. */
+struct record {
+    int64_t timestamp_delta, offset_delta;
+    struct bytes key, value;
+    struct bytes headers; /* as on the wire, after their count: read with record_header_next */
+    int32_t headers_count;
+    int8_t attributes;
+};
+
+struct record_header {
+    struct str key;
+    struct bytes value; /* len -1: null */
+};
+
+struct records_iter {
+    const uint8_t *at, *end;
+    int32_t left;
+};
+
+/*
+ * Iterate a batch's records. body_out of batch_records is what records_iter_init takes: the batch's body itself or, when
+ * compressed, its decompressed form in scratch (valid until scratch is used again).
+ * ST_TOO_BIG: over bytes_max; ST_BAD_RECORD: can't be decompressed; ST_NO_MEMORY.
+ */
+enum status batch_records(const struct batch *b, int64_t bytes_max, struct spare *scratch, struct bytes *body_out) MUST_USE;
+void records_iter_init(struct records_iter *it, struct bytes body, int32_t records_count);
+
+/* The next record. ST_OK; ST_NOT_FOUND: that was all, nothing is left over; ST_BAD_RECORD. */
+enum status records_next(struct records_iter *it, struct record *out) MUST_USE;
+
+/* The next header; at must begin as record->headers, and moves. The caller counts. ST_BAD_RECORD. */
+enum status record_header_next(struct bytes *at, struct record_header *out) MUST_USE;
+
+/* Build one batch, uncompressed records first, compressed at the end. */
+struct batch_builder {
+    struct spare *out;     /* borrowed; the batch grows here from byte 0 */
+    int64_t base_timestamp, max_timestamp;
+    int32_t records_count;
+};
+enum status batch_builder_init(struct batch_builder *b, struct spare *out, int64_t base_timestamp) MUST_USE;
+/* headers: count pairs; offset delta is the record's number in the batch unless offset_delta >= 0. ST_NO_MEMORY. */
+enum status batch_builder_add(struct batch_builder *b, int64_t timestamp, int32_t offset_delta, struct bytes key, struct bytes value,
+                              const struct record_header *headers, int32_t headers_count) MUST_USE;
+/* Header, compression, CRC. batch_out points into out. ST_NO_MEMORY. scratch is used when codec is not CODEC_NONE. */
+enum status batch_builder_finish(struct batch_builder *b, int64_t base_offset, enum codec codec, struct spare *scratch,
+                                 struct bytes *batch_out) MUST_USE;
+#endif
