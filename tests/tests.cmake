@@ -1,0 +1,85 @@
+# What ctest runs beside the unit tests (CMakeLists.txt makes those): checks, other builds, fuzzing, real clients.
+# Labels: quick = also in ./test --quick. A test that needs another build or a set-up names it as a fixture, so that
+# ./test REGEX brings it along. Nothing here may skip: what can't run has failed.
+
+if(KGW_FUZZ)
+  file(GLOB targets CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+  foreach(source ${targets})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE igk_wire igk_base)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endforeach()
+endif()
+if(NOT KGW_SUITES)
+  return()
+endif()
+
+# suite(NAME [QUICK] [ALONE] TIMEOUT seconds [NEEDS fixture...] COMMAND ...)
+# ALONE: nothing else runs beside it, because it measures time or loads both cores.
+function(suite name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK;ALONE" "TIMEOUT" "NEEDS;COMMAND")
+  list(POP_FRONT arg_COMMAND program)
+  if(program MATCHES "/")
+    cmake_path(ABSOLUTE_PATH program BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endif()
+  add_test(NAME ${name} COMMAND ${program} ${arg_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set(labels full)
+  if(arg_QUICK)
+    list(APPEND labels quick)
+  endif()
+  # pytest and others end well with skipped tests; here that is a failure.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${labels}"
+    FAIL_REGULAR_EXPRESSION "[1-9][0-9]* skipped;[1-9][0-9]* xfailed;skip=[1-9];\\[  SKIPPED \\]")
+  if(arg_ALONE)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+  if(arg_NEEDS)
+    set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED "${arg_NEEDS}")
+  endif()
+endfunction()
+
+# other_build(PRESET [QUICK] [targets...]): a build of build/PRESET as a test of its own, and the fixture build.PRESET.
+function(other_build preset)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK" "" "")
+  set(quick)
+  if(arg_QUICK)
+    set(quick QUICK)
+  endif()
+  suite(build.${preset} ${quick} TIMEOUT 600 COMMAND tools/build ${preset} ${arg_UNPARSED_ARGUMENTS})
+  set_tests_properties(build.${preset} PROPERTIES FIXTURES_SETUP build.${preset} PROCESSORS 2)
+endfunction()
+
+# ---- checks ----
+
+foreach(check layers size words headers format rules)
+  suite(check.${check} QUICK TIMEOUT 60 COMMAND tools/check_${check})
+endforeach()
+suite(check.checks QUICK TIMEOUT 60 COMMAND python3 tests/tools/checks_test.py)
+suite(check.cppcheck TIMEOUT 300 COMMAND tools/check_cppcheck)
+
+# ---- other builds ----
+
+other_build(release QUICK)
+other_build(clang)
+other_build(fuzz)
+set(threaded net store backend_store) # what threads share
+list(TRANSFORM threaded APPEND _tests OUTPUT_VARIABLE targets)
+other_build(tsan ${targets})
+
+get_property(units GLOBAL PROPERTY KGW_UNITS)
+foreach(unit ${units})
+  suite(clang.${unit} TIMEOUT 300 NEEDS build.clang COMMAND build/clang/${unit}_tests)
+endforeach()
+foreach(unit ${threaded})
+  suite(tsan.${unit} TIMEOUT 300 NEEDS build.tsan COMMAND build/tsan/${unit}_tests)
+endforeach()
+
+# ---- fuzzing, 60 s for each target ----
+
+file(GLOB targets CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+foreach(source ${targets})
+  get_filename_component(name ${source} NAME_WE)
+  string(REPLACE fuzz_ "" short ${name})
+  suite(fuzz.${short} TIMEOUT 180 NEEDS build.fuzz COMMAND tests/fuzz/run ${name} 60)
+endforeach()
