@@ -11,8 +11,11 @@
 struct budget;
 
 struct budget_wait {
-    struct op op;  /* done: the bytes are reserved (ST_OK), or the wait was given up (ST_CANCELED by op_cancel) */
-    int64_t bytes; /* set by budget_take */
+    struct op
+        op; /* done: the bytes are reserved (ST_OK), or the wait was given up (ST_CANCELED by op_cancel) */
+    int64_t bytes;         /* set by budget_take */
+    struct budget *budget; /* the budget's own */
+    bool waiting;          /* the budget's own, under its lock: op.link is in its queue */
 };
 
 enum status budget_new(int64_t bytes_max, struct budget **out) MUST_USE;
