@@ -14,17 +14,28 @@ struct spare {
     uint8_t *ptr;
     size_t len, room;
 };
-/* Room for len bytes at least; what is there stays. ST_NO_MEMORY. */
+/* Room for len bytes at least; what is there stays, len too. ST_NO_MEMORY. */
 enum status spare_reserve(struct spare *s, size_t len) MUST_USE;
-void spare_release(struct spare *s); /* fine on zeroed */
+void spare_release(struct spare *s); /* fine on zeroed and on released */
 
 /*
- * Inflate all of in into out (from byte 0). Never produces more than bytes_max; memory grows as bytes appear, not as declared.
- * ST_TOO_BIG: there is more than bytes_max; ST_BAD_RECORD: not decodable; ST_NO_MEMORY. Any thread; keeps per-thread contexts.
+ * Inflate all of in into out (from byte 0). codec is not CODEC_NONE. Any thread; keeps contexts per thread until it ends.
+ *
+ * Never produces more than bytes_max. Memory grows as bytes appear: a declared size alone gets at most 64 times the input and 64 KiB.
+ * Accepts what Kafka 4.4.0 accepts: bytes that are no member after a gzip member, any version numbers in the xerial header,
+ * any lz4 block size and checksums. Refuses what Java consumers could not read back: lz4 blocks that depend on each other, bytes
+ * after an lz4 frame, a xerial block of length 0.
+ *
+ * ST_TOO_BIG     there is more than bytes_max, or snappy or zstd declares so
+ * ST_BAD_RECORD  not decodable;  ST_NO_MEMORY
+ * On failure out->len is what was inflated before.
  */
 enum status codec_inflate(enum codec codec, struct bytes in, size_t bytes_max, struct spare *out) MUST_USE;
 
-/* Compress all of in into out, in the form Java clients write (snappy: xerial framing). ST_NO_MEMORY. Any thread. */
+/*
+ * Compress all of in into out (from byte 0), in the form Java clients write (snappy: xerial framing, lz4: independent blocks of
+ * 64 KiB). codec is not CODEC_NONE. ST_NO_MEMORY. Any thread, as codec_inflate.
+ */
 enum status codec_deflate(enum codec codec, struct bytes in, struct spare *out) MUST_USE;
 
 const char *codec_name(enum codec codec); /* "none", "gzip", "snappy", "lz4", "zstd" */

@@ -26,10 +26,14 @@ struct batch {
     bool log_append_time, transactional, control;
     struct bytes body; /* after the header, as stored; borrowed */
 };
+#define BATCH_LOG_APPEND_TIME 0x08 /* bits of attributes; the lowest three are the codec */
+#define BATCH_TRANSACTIONAL   0x10
+#define BATCH_CONTROL         0x20
 
 /*
  * The header of the batch at the start of in; reads nothing behind its end, checks neither CRC nor records.
- * ST_TRUNCATED: in holds no whole batch; ST_BAD_LENGTH; ST_BAD_RECORD: magic is not 2 (out->magic is set), or codec id 5-7.
+ * ST_TRUNCATED   in holds no whole batch; ST_BAD_LENGTH: its length is below that of a header, or no i32 with it
+ * ST_BAD_RECORD  magic is not 2 (out->magic is set, nothing else), or codec id 5-7 (everything but codec is set)
  */
 enum status batch_read(struct bytes in, struct batch *out) MUST_USE;
 
@@ -43,9 +47,11 @@ struct batch_limits {
 /* What a check found. */
 struct batch_report {
     struct batch batch;
-    const char *reason;    /* one sentence for error_message when the status is not ST_OK; static text */
-    int64_t max_timestamp; /* the greatest of the records' own; what should stand in the header */
-    int64_t used_bytes;    /* after decompression, also of a refused batch; D1-41 */
+    const char *reason; /* one sentence for error_message when the status is not ST_OK; static text */
+    int64_t
+        max_timestamp; /* the greatest of the records' (record_timestamp), at least -1; what should stand in the header */
+    int64_t
+        used_bytes; /* after decompression, also of a refused batch; bytes_max where that stopped it; D1-41 */
     int64_t used_slots;
 };
 
@@ -58,11 +64,13 @@ struct batch_report {
  * ST_BAD_RECORD    87: null, empty, no batch, two batches, trailing bytes, counts, lengths, undecodable compression, baseOffset,
  *                  sequence -1 with a producer id, codec id 5-7
  * ST_BAD_CRC       2
- * ST_BAD_TIMESTAMP 32
+ * ST_BAD_TIMESTAMP 32: later than timestamp_max (the batch is else in order: iterate it to find which records), or the
+ *                  LogAppendTime bit without a time
  * ST_BAD_CODEC     76: zstd where it is not allowed
  * ST_TRANSACTIONAL 35: transactional or control bit (D1-9)
  * ST_TOO_BIG       10: over bytes_max or slots_max;  ST_NO_MEMORY
- * No allocation when the batch is not compressed.
+ * No allocation when the batch is not compressed, and none by what a count declares (B-46). Any thread.
+ * Accepted as Kafka does: record attributes, offset deltas and header names of any value, batch attribute bits 6 and 7, any leader epoch.
  */
 enum status batch_check(struct bytes records, const struct batch_limits *limits, struct spare *scratch,
                         struct batch_report *out) MUST_USE;
@@ -92,31 +100,54 @@ struct records_iter {
     int32_t left;
 };
 
+/* A record's time, in ms: with the LogAppendTime bit that of the batch. Wraps as Java's long. */
+static inline int64_t record_timestamp(const struct batch *b, const struct record *r) {
+    return b->log_append_time ? b->max_timestamp
+                              : (int64_t)((uint64_t)b->base_timestamp + (uint64_t)r->timestamp_delta);
+}
+
 /*
  * Iterate a batch's records. body_out of batch_records is what records_iter_init takes: the batch's body itself or, when
  * compressed, its decompressed form in scratch (valid until scratch is used again).
  * ST_TOO_BIG: over bytes_max; ST_BAD_RECORD: can't be decompressed; ST_NO_MEMORY.
  */
-enum status batch_records(const struct batch *b, int64_t bytes_max, struct spare *scratch, struct bytes *body_out) MUST_USE;
+enum status batch_records(const struct batch *b, int64_t bytes_max, struct spare *scratch,
+                          struct bytes *body_out) MUST_USE;
 void records_iter_init(struct records_iter *it, struct bytes body, int32_t records_count);
 
-/* The next record. ST_OK; ST_NOT_FOUND: that was all, nothing is left over; ST_BAD_RECORD. */
+/*
+ * The next record, its headers checked. ST_OK; ST_NOT_FOUND: that was all, nothing is left over.
+ * ST_BAD_RECORD: not well formed; the iterator is good for nothing more.
+ */
 enum status records_next(struct records_iter *it, struct record *out) MUST_USE;
 
 /* The next header; at must begin as record->headers, and moves. The caller counts. ST_BAD_RECORD. */
 enum status record_header_next(struct bytes *at, struct record_header *out) MUST_USE;
 
-/* Build one batch, uncompressed records first, compressed at the end. */
+/*
+ * Build one batch: init, add each record, finish. What stands after records_count is set by init to what a plain producer sends
+ * and may be changed before finish.
+ */
 struct batch_builder {
-    struct spare *out;     /* borrowed; the batch grows here from byte 0 */
+    struct spare *out; /* borrowed; the batch grows here from byte 0 */
     int64_t base_timestamp, max_timestamp;
     int32_t records_count;
+    int32_t last_offset_delta;           /* of the last record */
+    int32_t leader_epoch, base_sequence; /* -1 */
+    int64_t producer_id;                 /* -1 */
+    int16_t producer_epoch;              /* -1 */
+    int16_t attributes;                  /* without the codec; 0 */
 };
+/* base_timestamp: Java's producer takes the first record's. ST_NO_MEMORY. */
 enum status batch_builder_init(struct batch_builder *b, struct spare *out, int64_t base_timestamp) MUST_USE;
-/* headers: count pairs; offset delta is the record's number in the batch unless offset_delta >= 0. ST_NO_MEMORY. */
-enum status batch_builder_add(struct batch_builder *b, int64_t timestamp, int32_t offset_delta, struct bytes key, struct bytes value,
-                              const struct record_header *headers, int32_t headers_count) MUST_USE;
+/*
+ * headers: headers_count pairs, a key is never null; offset_delta is the record's number in the batch unless it is >= 0.
+ * ST_TOO_BIG: the batch would pass 2 GiB; ST_NO_MEMORY. After a failure the batch is as before the call.
+ */
+enum status batch_builder_add(struct batch_builder *b, int64_t timestamp, int32_t offset_delta,
+                              struct bytes key, struct bytes value, const struct record_header *headers,
+                              int32_t headers_count) MUST_USE;
 /* Header, compression, CRC. batch_out points into out. ST_NO_MEMORY. scratch is used when codec is not CODEC_NONE. */
-enum status batch_builder_finish(struct batch_builder *b, int64_t base_offset, enum codec codec, struct spare *scratch,
-                                 struct bytes *batch_out) MUST_USE;
+enum status batch_builder_finish(struct batch_builder *b, int64_t base_offset, enum codec codec,
+                                 struct spare *scratch, struct bytes *batch_out) MUST_USE;
 #endif
