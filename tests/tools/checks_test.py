@@ -119,6 +119,12 @@ class Checks(unittest.TestCase):
         self.assertNotIn("KIP", self.outcome("check_rules")[1])
         self.assertNotIn("-32", self.outcome("check_rules")[1])
 
+    def test_rules_refuses_a_setting_without_a_limit(self):
+        self.plant("src/app/config.def", 'VARIABLE(MAX_A, max_a, NUMBER, "1")\nVARIABLE(MAX_B, max_b, SIZE,\n  "1")\nVARIABLE(C, c, TEXT, "1")\n')
+        self.plant("docs/LIMITS.md", "| `MAX_A` |\n")
+        code, text = self.outcome("check_rules")
+        self.assertEqual((code, text), (1, "src/app/config.def: MAX_B does not stand in docs/LIMITS.md\n"))
+
 
 if __name__ == "__main__":
     unittest.main()
