@@ -145,7 +145,6 @@ struct backend_append_part {
     enum status status;
     int64_t base_offset, start_offset;
     const char *reason;
-    void *backend_use; /* the implementation's, between start and done */
 };
 struct backend_append {
     struct op op;
@@ -163,7 +162,7 @@ struct backend_append {
  *
  * in   bytes_max     over all parts; the first batch found may pass it (KIP-74); of the part alike
  * out  status        ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_OUT_OF_RANGE; ST_CORRUPT; ST_UNAVAILABLE; ST_IO
- *      records       slices in order, all Kafka batches; kept until backend_read_release
+ *      records       slices in order, all Kafka batches; kept until the next backend_read of the same struct, or backend_read_release
  *      bytes         their sum; 0: none now
  *      high_watermark, start_offset   -1 with an error
  */
@@ -177,7 +176,6 @@ struct backend_read_part {
     int32_t records_count;
     int64_t bytes;
     int64_t high_watermark, start_offset;
-    void *backend_use; /* what holds the slices */
 };
 struct backend_read {
     struct op op;
@@ -244,7 +242,7 @@ static inline void backend_create(struct backend *b, struct backend_create *c) {
     b->ops->create(b, c);
 }
 static inline void backend_delete(struct backend *b, struct backend_delete *d) {
-    b->ops->delete(b, d);
+    b->ops->delete (b, d);
 }
 static inline void backend_grow(struct backend *b, struct backend_grow *g) {
     b->ops->grow(b, g);
@@ -255,7 +253,7 @@ static inline void backend_append(struct backend *b, struct backend_append *a) {
 static inline void backend_read(struct backend *b, struct backend_read *r) {
     b->ops->read(b, r);
 }
-/* Give up what the read's parts hold; after it their slices are gone. Before another backend_read with the same parts, and at the end. */
+/* Give up what the read holds; its slices are gone then. Once, at the end; also of a read that was never started. */
 static inline void backend_read_release(struct backend *b, struct backend_read *r) {
     b->ops->read_release(b, r);
 }

@@ -24,7 +24,10 @@ struct store_settings {
     const char *data_dir;
     int64_t segment_bytes; /* a segment is sealed when the next batch would pass this */
     int64_t segment_ms;    /* or when its first batch is older than this */
-    bool repair_none;      /* tests: fail instead of cutting a torn tail */
+    size_t user_bytes;     /* memory beside each partition for the caller (partition_user); 0: none */
+    void (*user_init)(
+        void *user); /* on its zeroed memory, before anyone can find the partition; may be NULL */
+    void (*user_release)(void *user); /* before that memory goes; may be NULL */
 };
 
 /* Why a store did not open, for the start-up message: one sentence with the path and the cause. */
@@ -38,7 +41,8 @@ struct store_error {
  * ST_IN_USE: another process has it; ST_READ_ONLY; ST_NO_SPACE; ST_CORRUPT: the catalog is damaged, or of a newer version;
  * ST_IO; ST_NO_MEMORY. error is filled on each of them.
  */
-enum status store_open(const struct store_settings *settings, struct store **out, struct store_error *error) MUST_USE;
+enum status store_open(const struct store_settings *settings, struct store **out,
+                       struct store_error *error) MUST_USE;
 
 /* Sync and close everything. All topics must have been unref'ed, and no call may be running. Takes NULL. */
 void store_close(struct store *s);
@@ -78,7 +82,8 @@ struct store_topic_new {
     int32_t settings_count;
     struct uuid cluster; /* goes into the derived topic id */
 };
-enum status store_topic_create(struct store *s, const struct store_topic_new *want, struct topic **out) MUST_USE;
+enum status store_topic_create(struct store *s, const struct store_topic_new *want,
+                               struct topic **out) MUST_USE;
 
 /* Forget the topic and remove its files. Those who hold it get ST_NOT_FOUND from then on. ST_NOT_FOUND, ST_IO. */
 enum status store_topic_delete(struct store *s, struct topic *t) MUST_USE;
@@ -87,14 +92,16 @@ enum status store_topic_delete(struct store *s, struct topic *t) MUST_USE;
 enum status store_topic_grow(struct store *s, struct topic *t, int32_t partitions_count) MUST_USE;
 
 /* Replace all settings. ST_NOT_FOUND, ST_IO ... */
-enum status store_topic_set(struct store *s, struct topic *t, const struct store_setting *settings, int32_t count) MUST_USE;
+enum status store_topic_set(struct store *s, struct topic *t, const struct store_setting *settings,
+                            int32_t count) MUST_USE;
 
 /* Find and hold; NULL: none. Short, in memory: allowed on a loop. */
 struct topic *store_topic_find(struct store *s, struct str stream, struct str name);
 struct topic *store_topic_by_id(struct store *s, const struct uuid *id);
 
 /* All topics of a stream in name order, each held. *out: owned by the caller (mem_free the array, topic_unref each). ST_NO_MEMORY. */
-enum status store_topics(struct store *s, struct str stream, struct topic ***out, int32_t *count_out) MUST_USE;
+enum status store_topics(struct store *s, struct str stream, struct topic ***out,
+                         int32_t *count_out) MUST_USE;
 
 struct topic *topic_ref(struct topic *t);
 void topic_unref(struct topic *t); /* takes NULL */
@@ -105,17 +112,22 @@ bool topic_deleted(const struct topic *t);
 /* The value of a setting as a copy (mem_free); NULL: not set, or no memory. */
 char *topic_setting(const struct topic *t, const char *key);
 /* Call fn for each setting, under the topic's lock: short, and without calling back into the store. */
-void topic_settings_each(const struct topic *t, void (*fn)(void *user, const char *key, const char *value), void *user);
+void topic_settings_each(const struct topic *t, void (*fn)(void *user, const char *key, const char *value),
+                         void *user);
 
 /* NULL: no such partition. Lives as long as the topic is held. */
 struct partition *topic_partition(struct topic *t, int32_t index);
 
 /* ---- partitions ---- */
 
+/* The caller's memory beside the partition, settings.user_bytes long; lives as long as the partition. */
+void *partition_user(struct partition *p);
+
 /* What stands in the log, one batch. */
 struct store_batch {
     struct bytes payload;
-    int64_t base_offset;   /* append: must be what partition_end says plus the batches before it in the same call */
+    int64_t
+        base_offset; /* append: must be what partition_end says plus the batches before it in the same call */
     int64_t max_timestamp; /* milliseconds; INT64_MIN: none. For the time index and retention */
     int32_t records_count; /* offsets it takes, >= 1 */
     uint8_t format;        /* STORE_FORMAT_* */
@@ -176,7 +188,8 @@ struct store_read {
  * ST_OUT_OF_RANGE; ST_CORRUPT: the batch at offset fails its checksum (batches before a bad one are served); ST_NOT_FOUND: deleted;
  * ST_IO; ST_NO_MEMORY
  */
-enum status partition_read(struct partition *p, int64_t offset, int64_t bytes_max, bool wait, struct store_read *out) MUST_USE;
+enum status partition_read(struct partition *p, int64_t offset, int64_t bytes_max, bool wait,
+                           struct store_read *out) MUST_USE;
 void store_read_release(struct store_read *r);
 
 /* Bytes of batches from offset to the end, as far as the index tells without I/O: at least what one more read would bring. Allowed on a loop. */
@@ -186,7 +199,8 @@ int64_t partition_bytes_after(struct partition *p, int64_t offset);
  * The first batch whose greatest timestamp is >= timestamp_ms, read whole into out (one run, one batch), with its base offset.
  * timestamp_ms INT64_MAX: the first batch with the greatest timestamp of all. ST_NOT_FOUND: none. Others as partition_read. Blocks.
  */
-enum status partition_find_time(struct partition *p, int64_t timestamp_ms, int64_t *base_offset_out, struct store_read *out) MUST_USE;
+enum status partition_find_time(struct partition *p, int64_t timestamp_ms, int64_t *base_offset_out,
+                                struct store_read *out) MUST_USE;
 
 /* Retention of one partition, on sealed segments only; what is not limited is < 0. */
 struct store_retention {
@@ -194,7 +208,8 @@ struct store_retention {
     int64_t bytes; /* the oldest sealed segments go while the rest is not smaller */
 };
 /* Drop what is over. Also seals a segment that is too old. segments_out: how many went. Blocks; not beside another of its kind. */
-enum status partition_retain(struct partition *p, const struct store_retention *keep, int64_t now_wall_ms, int32_t *segments_out) MUST_USE;
+enum status partition_retain(struct partition *p, const struct store_retention *keep, int64_t now_wall_ms,
+                             int32_t *segments_out) MUST_USE;
 
 /* Bytes on disk. */
 int64_t partition_size_bytes(const struct partition *p);

@@ -8,7 +8,7 @@
 #include "backend/backend.h"
 #include "store/store.h"
 
-/* When a batch is on stable storage (decisions.md "The product" 3). */
+/* When a batch is on stable storage (docs/STORE.md). */
 enum store_fsync {
     FSYNC_ACKS,     /* before acks -1 is answered */
     FSYNC_ALWAYS,   /* before anything is answered */
@@ -29,7 +29,8 @@ struct store_backend_settings {
 };
 
 /* Open the data folder. Before the loops start. Statuses and error as store_open. Settings are copied. */
-enum status store_backend_new(const struct store_backend_settings *settings, struct backend **out, struct store_error *error) MUST_USE;
+enum status store_backend_new(const struct store_backend_settings *settings, struct backend **out,
+                              struct store_error *error) MUST_USE;
 
 /* As long as the backend. */
 const char *store_backend_cluster_id(const struct backend *b);

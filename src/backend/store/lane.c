@@ -1,0 +1,217 @@
+/*
+ * The writer of a partition.
+ *
+ *   append -> lane_push -> [pool] lane_run: take what waits -> check -> assign offsets -> one write -> wake readers
+ *                               ^                                              |
+ *                               +---- more has come meanwhile <- answer <- one sync, where somebody asked for it
+ *
+ * There is one job a lane at a time, so batches are stored in the order of the calls, and one write and one sync serve
+ * all that has gathered (group commit). The job gives its thread back after some rounds, so that lanes share the pool.
+ */
+#include "backend/store/store_impl.h"
+
+#include "base/clock.h"
+#include "base/logging.h"
+#include "wire/records.h"
+
+#define ROUND_SLOTS_MAX 256
+#define ROUND_BYTES_MAX ((int64_t)8 << 20)
+#define ROUNDS_MAX      8
+#define REQUEST_CAPS    8 /* D1-41: a request may use so many partition caps */
+
+#define TIMESTAMP_AHEAD_MS ((int64_t)3600 * 1000) /* Kafka's message.timestamp.after.max.ms */
+
+static _Thread_local struct spare scratch; /* decompressed records; kept by the pool's thread */
+
+void lane_init(void *memory) {
+    struct lane *lane = memory;
+    pthread_mutex_init(&lane->lock, NULL);
+    list_init(&lane->queue);
+    list_init(&lane->watchers);
+}
+
+void lane_release(void *memory) {
+    struct lane *lane = memory;
+    pthread_mutex_destroy(&lane->lock);
+}
+
+static void lane_run(struct work *w);
+
+/* With the lock: whether the caller has to submit the job. */
+static bool lane_begin(struct lane *lane, struct store_backend *b, struct topic *t, struct partition *p) {
+    if (lane->working)
+        return false;
+    lane->working = true;
+    lane->backend = b;
+    lane->topic = topic_ref(t);
+    lane->partition = p;
+    return true;
+}
+
+void lane_push(struct store_backend *b, struct append_slot *slot) {
+    struct lane *lane = lane_of(slot->partition);
+    pthread_mutex_lock(&lane->lock);
+    list_push_tail(&lane->queue, &slot->link);
+    bool submit = lane_begin(lane, b, slot->topic, slot->partition);
+    pthread_mutex_unlock(&lane->lock);
+    if (submit)
+        work_submit(&lane->work, lane_run);
+}
+
+void lane_want_sync(struct store_backend *b, struct topic *t, struct partition *p) {
+    struct lane *lane = lane_of(p);
+    pthread_mutex_lock(&lane->lock);
+    lane->sync_wanted = true;
+    bool submit = lane_begin(lane, b, t, p);
+    pthread_mutex_unlock(&lane->lock);
+    if (submit)
+        work_submit(&lane->work, lane_run);
+}
+
+/* What waits, as far as one round takes it. */
+static int32_t lane_take(struct lane *lane, struct append_slot **slots, bool *sync_out) {
+    int32_t count = 0;
+    int64_t bytes = 0;
+    pthread_mutex_lock(&lane->lock);
+    while (count < ROUND_SLOTS_MAX && bytes < ROUND_BYTES_MAX && !list_empty(&lane->queue)) {
+        slots[count] = container_of(list_pop_head(&lane->queue), struct append_slot, link);
+        bytes += slots[count++]->part->records.len;
+    }
+    *sync_out = lane->sync_wanted;
+    lane->sync_wanted = false;
+    if (count == 0 && !*sync_out)
+        lane->working = false;
+    pthread_mutex_unlock(&lane->lock);
+    return count;
+}
+
+/* D1-41: the request has decoded as much as one may. */
+static bool append_over_budget(struct append_state *state, const struct store_backend_settings *settings) {
+    return atomic_load(&state->used_bytes) > settings->batch_bytes_max * REQUEST_CAPS ||
+           atomic_load(&state->used_slots) > settings->slots_max * REQUEST_CAPS;
+}
+
+/* Is the batch good, and does the request have budget left? Spec D1-3, D1-6..D1-12, D1-40, D1-41. */
+static enum status slot_check(struct store_backend *b, struct append_slot *slot) {
+    struct append_state *state = slot->state;
+    const struct store_backend_settings *settings = &b->settings;
+    if (clock_ms() >= state->call->deadline_ms)
+        return ST_TIMED_OUT;
+    if (append_over_budget(state, settings))
+        return ST_OVER_BUDGET;
+    const struct batch_limits limits = {
+        .bytes_max = settings->batch_bytes_max,
+        .slots_max = settings->slots_max,
+        .timestamp_max = clock_wall_ms() + TIMESTAMP_AHEAD_MS,
+        .zstd_allowed = state->call->zstd_allowed,
+    };
+    struct batch_report report;
+    enum status st = batch_check(slot->part->records, &limits, &scratch, &report);
+    slot->part->reason = report.reason;
+    atomic_fetch_add(&state->used_bytes, report.used_bytes);
+    atomic_fetch_add(&state->used_slots, report.used_slots);
+    if (st)
+        return st;
+    if (append_over_budget(state, settings))
+        return ST_OVER_BUDGET;
+    slot->records_count = report.batch.last_offset_delta + 1;
+    slot->max_timestamp = report.max_timestamp;
+    slot->size_bytes = report.batch.size_bytes;
+    if (report.max_timestamp != report.batch.max_timestamp)
+        batch_set_max_timestamp((uint8_t *)(uintptr_t)slot->part->records.ptr, report.batch.size_bytes,
+                                report.max_timestamp);
+    return ST_OK;
+}
+
+/* Write all slots that are good, with their offsets assigned. */
+static enum status lane_write(struct lane *lane, struct append_slot **slots, int32_t count) {
+    struct store_batch batches[ROUND_SLOTS_MAX];
+    int32_t good = 0;
+    int64_t next = partition_end(lane->partition);
+    for (int32_t i = 0; i < count; i++) {
+        struct append_slot *slot = slots[i];
+        if (!slot->stored)
+            continue;
+        batch_assign((uint8_t *)(uintptr_t)slot->part->records.ptr, next, 0);
+        slot->part->base_offset = next;
+        batches[good++] = (struct store_batch){
+            .payload = {slot->part->records.ptr, slot->size_bytes},
+            .base_offset = next,
+            .max_timestamp = slot->max_timestamp,
+            .records_count = slot->records_count,
+            .format = STORE_FORMAT_KAFKA,
+        };
+        next += slot->records_count;
+    }
+    return good > 0 ? partition_append(lane->partition, batches, good) : ST_OK;
+}
+
+static bool slot_wants_sync(const struct lane *lane, const struct append_slot *slot) {
+    switch (lane->backend->settings.fsync) {
+    case FSYNC_ACKS:
+        return slot->state->call->durable;
+    case FSYNC_ALWAYS:
+        return true;
+    case FSYNC_INTERVAL:
+    case FSYNC_NEVER:
+        break;
+    }
+    return false;
+}
+
+static void lane_complain(const struct lane *lane, const char *what, enum status st) {
+    log_line_limited(LOG_ERROR, "store", what, LSTR("topic", topic_info(lane->topic)->name_str),
+                     LTEXT("cause", status_text(st)));
+}
+
+/* Finish each slot: with st where it was to be stored, after a sync where it wants one. */
+static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t count, enum status st,
+                        bool sync) {
+    int32_t waiting = 0;
+    int64_t start = partition_start(lane->partition);
+    for (int32_t i = 0; i < count; i++) {
+        struct append_slot *slot = slots[i];
+        slot->part->start_offset = start;
+        if (slot->stored && !st && slot_wants_sync(lane, slot))
+            slots[waiting++] = slot;
+        else
+            append_slot_finish(slot, slot->stored ? st : slot->part->status);
+    }
+    if (waiting == 0 && !sync)
+        return;
+    enum status synced = partition_sync(lane->partition);
+    if (synced)
+        lane_complain(lane, "sync failed, the partition takes no more records until the next start", synced);
+    for (int32_t i = 0; i < waiting; i++)
+        append_slot_finish(slots[i], synced);
+}
+
+static void lane_round(struct lane *lane, struct append_slot **slots, int32_t count, bool sync) {
+    enum status opened = partition_open(lane->partition, NULL);
+    for (int32_t i = 0; i < count; i++) {
+        slots[i]->part->status = opened ? opened : slot_check(lane->backend, slots[i]);
+        slots[i]->stored = slots[i]->part->status == ST_OK;
+    }
+    enum status st = opened ? opened : lane_write(lane, slots, count);
+    if (st && st != ST_NOT_FOUND && count > 0)
+        lane_complain(lane, "append failed", st);
+    if (!st)
+        lane_wake(lane, false);
+    lane_answer(lane, slots, count, st, sync && !opened);
+}
+
+static void lane_run(struct work *w) {
+    struct lane *lane = container_of(w, struct lane, work);
+    struct append_slot *slots[ROUND_SLOTS_MAX];
+    struct topic *topic = lane->topic;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        bool sync;
+        int32_t count = lane_take(lane, slots, &sync);
+        if (count == 0 && !sync) {
+            topic_unref(topic); /* the lane may go with it */
+            return;
+        }
+        lane_round(lane, slots, count, sync);
+    }
+    work_submit(&lane->work, lane_run);
+}

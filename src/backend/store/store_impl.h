@@ -1,0 +1,119 @@
+/* What the files of backend/store share. */
+#ifndef BACKEND_STORE_STORE_IMPL_H
+#define BACKEND_STORE_STORE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "backend/store/store_backend.h"
+#include "net/timer.h"
+#include "net/work.h"
+
+struct store_backend {
+    struct backend base;
+    struct store *store;
+    struct store_backend_settings settings; /* texts owned */
+    struct str stream;
+    char *cluster_id;    /* owned */
+    struct uuid cluster; /* what topic ids are derived from */
+    struct timer upkeep_timer, sync_timer;
+    struct op upkeep_op; /* starts and stops the timers on the home loop */
+    struct work upkeep_work;
+    struct work sync_work;
+    _Atomic bool stopping;
+    _Atomic int32_t background; /* jobs that run or wait */
+};
+
+static inline struct store_backend *store_backend_of(struct backend *b) {
+    return container_of(b, struct store_backend, base);
+}
+
+/* ---- one partition's append queue (lane.c) ---- */
+
+/* Beside each struct partition of the store (partition_user). */
+struct lane {
+    pthread_mutex_t lock; /* of what follows; never held over I/O */
+    struct link queue;    /* append_slot: waits for the writer */
+    struct link watchers; /* watch_slot */
+    bool working;         /* a job is queued or runs: it is the partition's one writer */
+    bool sync_wanted;
+    struct work work;
+    struct store_backend *backend; /* set with the first job, with topic and partition */
+    struct topic *topic;           /* held while working */
+    struct partition *partition;
+};
+
+void lane_init(void *lane);    /* store_settings.user_init */
+void lane_release(void *lane); /* store_settings.user_release */
+
+static inline struct lane *lane_of(struct partition *p) {
+    return partition_user(p);
+}
+
+struct append_state;
+
+/* One part of an append in its lane. */
+struct append_slot {
+    struct link link;
+    struct append_state *state;
+    struct backend_append_part *part;
+    struct topic *topic; /* held */
+    struct partition *partition;
+    int32_t records_count;
+    int64_t max_timestamp;
+    int32_t size_bytes;
+    bool stored; /* written in this round */
+};
+
+/* One backend_append between start and done; in the request's arena. */
+struct append_state {
+    struct backend_append *call;
+    _Atomic int32_t left;                   /* slots not finished, and one for the start itself */
+    _Atomic int64_t used_bytes, used_slots; /* D1-41 */
+    struct append_slot slots[];
+};
+
+/* Queue the slot and see that somebody writes. Any thread. */
+void lane_push(struct store_backend *b, struct append_slot *slot);
+
+/* See that what has been appended reaches the disk soon. Any thread. */
+void lane_want_sync(struct store_backend *b, struct topic *t, struct partition *p);
+
+/* The slot's part has its outcome. Any thread. */
+void append_slot_finish(struct append_slot *slot, enum status st);
+
+/* ---- waiting for data (watch.c) ---- */
+
+/* Something was appended, or the topic is going (gone): wake who waits for it. Any thread. */
+void lane_wake(struct lane *lane, bool gone);
+
+/* ---- a blocking call in the pool ---- */
+
+struct store_job {
+    struct work work;
+    struct store_backend *backend;
+    struct op *op; /* completed with ST_OK when run returns */
+    void (*run)(struct store_backend *b, void *call);
+    void *call;
+};
+/* op_start, then run in the pool, then op_complete. Without memory: fail is run on this thread instead and the op completes. */
+void store_job_start(struct store_backend *b, struct op *op, void *call,
+                     void (*run)(struct store_backend *b, void *call), void (*fail)(void *call));
+
+/* The topic that a part names, held; by id where topic.len is -1. NULL and *st_out: not there. */
+struct topic *topic_of_part(struct store_backend *b, struct str name, const struct uuid *id,
+                            enum status *st_out);
+
+void store_topics_op(struct backend *b, struct backend_topics *t);
+void store_create_op(struct backend *b, struct backend_create *c);
+void store_delete_op(struct backend *b, struct backend_delete *d);
+void store_grow_op(struct backend *b, struct backend_grow *g);
+void store_append_op(struct backend *b, struct backend_append *a);
+void store_read_op(struct backend *b, struct backend_read *r);
+void store_read_release_op(struct backend *b, struct backend_read *r);
+void store_watch_op(struct backend *b, struct backend_watch *w);
+void store_offsets_op(struct backend *b, struct backend_offsets *o);
+
+/* What of a read part watch.c looks at: the partition it was found in; NULL: none. */
+struct partition *read_partition(const struct backend_read *r, int32_t part);
+#endif

@@ -1,0 +1,126 @@
+/*
+ * Waiting for data: a watch hangs one slot on the lane of each partition it reads, and fires once.
+ *
+ *   append -> lane_wake: enough there? -> [the watch's loop] watch_end: take the slots off, complete
+ *   deadline, cancel ------------------------^
+ *
+ * Whoever sets `fired` first decides the outcome. Slots of other lanes are taken off on the watch's own loop, so no lane
+ * ever needs a second lane's lock.
+ */
+#include "backend/store/store_impl.h"
+
+#include "base/mem.h"
+#include "net/loop.h"
+
+struct watch_slot {
+    struct link link; /* in lane->watchers, under its lock */
+    struct watch_state *state;
+    struct lane *lane;
+};
+
+struct watch_state {
+    struct backend_watch *call;
+    struct timer timer;
+    struct op end; /* runs watch_end on the call's loop */
+    _Atomic bool fired;
+    enum status outcome;
+    int32_t slots_count;
+    struct watch_slot slots[];
+};
+
+static void watch_end(struct op *op) {
+    struct watch_state *state = container_of(op, struct watch_state, end);
+    struct backend_watch *w = state->call;
+    for (int32_t i = 0; i < state->slots_count; i++) {
+        struct watch_slot *slot = &state->slots[i];
+        pthread_mutex_lock(&slot->lane->lock);
+        list_remove(&slot->link);
+        pthread_mutex_unlock(&slot->lane->lock);
+    }
+    timer_clear(loop_timers(w->op.loop), &state->timer);
+    enum status outcome = state->outcome;
+    w->backend_use = NULL;
+    mem_free(state);
+    op_complete(&w->op, outcome);
+}
+
+/* Any thread; the first one counts. */
+static void watch_fire(struct watch_state *state, enum status outcome) {
+    if (atomic_exchange(&state->fired, true))
+        return;
+    state->outcome = outcome;
+    loop_post(&state->end);
+}
+
+static void watch_on_deadline(struct timer *t) {
+    watch_fire(container_of(t, struct watch_state, timer), ST_TIMED_OUT);
+}
+
+static void watch_on_cancel(struct op *op) {
+    struct backend_watch *w = container_of(op, struct backend_watch, op);
+    if (w->backend_use)
+        watch_fire(w->backend_use, ST_CANCELED);
+}
+
+/* Is there enough in all parts together? */
+static bool watch_is_met(const struct watch_state *state) {
+    const struct backend_read *r = state->call->read;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < r->parts_count; i++) {
+        struct partition *p = read_partition(r, i);
+        if (!p)
+            continue;
+        int64_t here =
+            partition_end(p) > r->parts[i].offset ? partition_bytes_after(p, r->parts[i].offset) : 0;
+        bytes += here < r->parts[i].bytes_max ? here : r->parts[i].bytes_max;
+        if (here > 0 && bytes >= state->call->bytes_min)
+            return true;
+    }
+    return false;
+}
+
+void lane_wake(struct lane *lane, bool gone) {
+    pthread_mutex_lock(&lane->lock);
+    for (struct link *l = lane->watchers.next; l != &lane->watchers; l = l->next) {
+        struct watch_slot *slot = container_of(l, struct watch_slot, link);
+        if (gone || watch_is_met(slot->state))
+            watch_fire(slot->state, ST_OK);
+    }
+    pthread_mutex_unlock(&lane->lock);
+}
+
+static void watch_hang(struct watch_state *state) {
+    const struct backend_read *r = state->call->read;
+    for (int32_t i = 0; i < r->parts_count; i++) {
+        struct partition *p = read_partition(r, i);
+        if (!p)
+            continue;
+        struct watch_slot *slot = &state->slots[state->slots_count++];
+        slot->state = state;
+        slot->lane = lane_of(p);
+        pthread_mutex_lock(&slot->lane->lock);
+        list_push_tail(&slot->lane->watchers, &slot->link);
+        pthread_mutex_unlock(&slot->lane->lock);
+    }
+}
+
+void store_watch_op(struct backend *backend, struct backend_watch *w) {
+    (void)backend;
+    op_start(&w->op, watch_on_cancel);
+    size_t slots = (size_t)w->read->parts_count;
+    struct watch_state *state = mem_take_zeroed(1, sizeof *state + slots * sizeof state->slots[0]);
+    if (!state) {
+        op_complete(&w->op, ST_TIMED_OUT);
+        return;
+    }
+    state->call = w;
+    w->backend_use = state;
+    op_init(&state->end, w->op.loop, watch_end);
+    if (timer_set(loop_timers(w->op.loop), &state->timer, watch_on_deadline, w->deadline_ms)) {
+        watch_fire(state, ST_TIMED_OUT);
+        return;
+    }
+    watch_hang(state);
+    if (watch_is_met(state)) /* something came between the read and now */
+        watch_fire(state, ST_OK);
+}
