@@ -69,10 +69,10 @@ other_build(tsan ${targets})
 
 get_property(units GLOBAL PROPERTY KGW_UNITS)
 foreach(unit ${units})
-  suite(clang.${unit} TIMEOUT 300 NEEDS build.clang COMMAND build/clang/${unit}_tests)
+  suite(clang.${unit} TIMEOUT 300 NEEDS build.clang COMMAND env build/clang/${unit}_tests)
 endforeach()
 foreach(unit ${threaded})
-  suite(tsan.${unit} TIMEOUT 300 NEEDS build.tsan COMMAND build/tsan/${unit}_tests)
+  suite(tsan.${unit} TIMEOUT 300 NEEDS build.tsan COMMAND env TSAN_OPTIONS=halt_on_error=1 build/tsan/${unit}_tests)
 endforeach()
 
 # ---- fuzzing, 60 s for each target ----
@@ -83,3 +83,15 @@ foreach(source ${targets})
   string(REPLACE fuzz_ "" short ${name})
   suite(fuzz.${short} TIMEOUT 180 NEEDS build.fuzz COMMAND tests/fuzz/run ${name} 60)
 endforeach()
+
+# ---- the release binary, with real programs ----
+
+suite(setup.peers TIMEOUT 1200 COMMAND tests/peers/setup.sh)
+set_tests_properties(setup.peers PROPERTIES FIXTURES_SETUP setup.peers PROCESSORS 2)
+
+foreach(folder app hostile quickstart probes durability)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/tests/${folder})
+    suite(${folder} TIMEOUT 600 NEEDS build.release setup.peers COMMAND tests/pytest ${folder})
+  endif()
+endforeach()
+suite(clients ALONE TIMEOUT 900 NEEDS build.release setup.peers COMMAND tests/clients/compare)
