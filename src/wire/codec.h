@@ -10,7 +10,7 @@
 #include "base/wbuf.h"
 #include "wire/kmsg.h"
 
-/* Spec B-41 as decisions.md settles it. The arena's own limit bounds the whole. */
+/* Spec B-41. The arena's own limit bounds the whole. */
 struct decode_limits {
     int32_t elements_max; /* of one collection */
     int32_t string_max;   /* bytes of one string */
