@@ -55,7 +55,7 @@ endfunction()
 foreach(check layers size words headers format rules)
   suite(check.${check} QUICK TIMEOUT 60 COMMAND tools/check_${check})
 endforeach()
-suite(check.checks QUICK TIMEOUT 60 COMMAND python3 tests/tools/checks_test.py)
+suite(check.tools QUICK TIMEOUT 60 COMMAND python3 -m unittest discover -s tests/tools -p "*_test.py")
 suite(check.cppcheck TIMEOUT 300 COMMAND tools/check_cppcheck)
 
 # ---- other builds ----
