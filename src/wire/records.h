@@ -56,7 +56,7 @@ struct batch_report {
 };
 
 /*
- * Check a whole Produce records field: exactly one batch, and every record in it. Spec D1-6..D1-12, D1-40..D1-42, kafka-behaviour 2.
+ * Check a whole Produce records field: exactly one batch, and every record in it. Spec D1-6..D1-12, D1-40..D1-42.
  *
  * records      the field; {NULL, -1} null
  * scratch      grows to hold decompressed records; reusable between calls; spare_release when done with it
