@@ -4,7 +4,7 @@
  */
 #include "wire/codec.h"
 
-#include "base/be.h"
+#include <endian.h>
 
 #define STRING_BYTES_MAX 32767
 
@@ -24,7 +24,9 @@ bool kmsg_is_flexible(const struct schema *s, int16_t version) {
 
 static void field_set_default(const struct field *f, uint8_t *out) {
     uint8_t *at = out + f->offset;
+    int16_t i16 = (int16_t)f->absent;
     int32_t count = (int32_t)f->absent;
+    void *none = NULL;
     switch ((enum field_kind)f->kind) {
     case FK_BOOL:
         *(bool *)at = f->absent != 0;
@@ -33,7 +35,7 @@ static void field_set_default(const struct field *f, uint8_t *out) {
         *(int8_t *)at = (int8_t)f->absent;
         break;
     case FK_INT16:
-        memcpy(at, &(int16_t){(int16_t)f->absent}, sizeof(int16_t));
+        memcpy(at, &i16, sizeof i16);
         break;
     case FK_INT32:
         memcpy(at, &count, sizeof count);
@@ -61,11 +63,11 @@ static void field_set_default(const struct field *f, uint8_t *out) {
         *(struct strs *)(void *)at = (struct strs){NULL, count};
         break;
     case FK_ARRAY:
-        memcpy(at, &(void *){NULL}, sizeof(void *));
+        memcpy(at, &none, sizeof none);
         memcpy(out + f->count_offset, &count, sizeof count);
         break;
     case FK_STRUCT:
-        memcpy(at, &(void *){NULL}, sizeof(void *));
+        memcpy(at, &none, sizeof none);
         break;
     }
 }
@@ -171,6 +173,35 @@ static enum status decode_slices(struct decoder *d, const struct field *f, struc
     return ST_OK;
 }
 
+static enum status decode_int(struct decoder *d, unsigned width, uint8_t *at) {
+    if (rbuf_left(&d->in) < width)
+        return ST_TRUNCATED;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    switch (width) {
+    case 1:
+        *at = *d->in.at;
+        break;
+    case 2:
+        memcpy(&u16, d->in.at, 2);
+        u16 = be16toh(u16);
+        memcpy(at, &u16, 2);
+        break;
+    case 4:
+        memcpy(&u32, d->in.at, 4);
+        u32 = be32toh(u32);
+        memcpy(at, &u32, 4);
+        break;
+    default:
+        memcpy(&u64, d->in.at, 8);
+        u64 = be64toh(u64);
+        memcpy(at, &u64, 8);
+    }
+    d->in.at += width;
+    return ST_OK;
+}
+
 static enum status decode_int32s(struct decoder *d, const struct field *f, struct int32s *out) {
     enum status st = decode_count(d, f, sizeof(int32_t), &out->count);
     if (st || out->count <= 0)
@@ -178,13 +209,9 @@ static enum status decode_int32s(struct decoder *d, const struct field *f, struc
     out->items = arena_take_array(d->arena, int32_t, out->count);
     if (!out->items)
         return ST_NO_MEMORY;
-    for (int32_t i = 0; i < out->count; i++) {
-        uint64_t u;
-        if ((st = rbuf_be(&d->in, 4, &u)))
-            return st;
-        out->items[i] = (int32_t)u;
-    }
-    return ST_OK;
+    for (int32_t i = 0; !st && i < out->count; i++)
+        st = decode_int(d, sizeof(int32_t), (uint8_t *)&out->items[i]);
+    return st;
 }
 
 static enum status decode_strings(struct decoder *d, const struct field *f, struct strs *out) {
@@ -237,27 +264,6 @@ static enum status decode_struct(struct decoder *d, const struct field *f, uint8
         return ST_NO_MEMORY;
     memcpy(out + f->offset, &item, sizeof item);
     return decode_group(d, group, item);
-}
-
-static enum status decode_int(struct decoder *d, unsigned width, uint8_t *at) {
-    uint64_t u;
-    enum status st = rbuf_be(&d->in, width, &u);
-    if (st)
-        return st;
-    switch (width) {
-    case 1:
-        *at = (uint8_t)u;
-        break;
-    case 2:
-        memcpy(at, &(uint16_t){(uint16_t)u}, 2);
-        break;
-    case 4:
-        memcpy(at, &(uint32_t){(uint32_t)u}, 4);
-        break;
-    default:
-        memcpy(at, &u, 8);
-    }
-    return ST_OK;
 }
 
 /* out is zeroed where f lies. */
@@ -375,14 +381,16 @@ enum status kmsg_decode(const struct schema *s, int16_t version, const struct de
 
 /* ---- encode ---- */
 
-/* Small writes gather here and go to the output in one piece. */
+#define ROOM_BYTES ((size_t)512)
+
+/* Small writes gather in room and go to the output in one piece. */
 struct encoder {
     struct wbuf *out; /* NULL: only `bytes` is wanted */
     size_t bytes;     /* counted while out is NULL */
     uint32_t used;    /* of room */
     int16_t version;
     bool flexible;
-    uint8_t room[512];
+    uint8_t *room; /* ROOM_BYTES */
 };
 
 static enum status encoder_flush(struct encoder *e) {
@@ -396,11 +404,11 @@ static enum status put(struct encoder *e, const void *ptr, size_t len) {
         e->bytes += len;
         return ST_OK;
     }
-    if (len > sizeof e->room - e->used) {
+    if (len > ROOM_BYTES - e->used) {
         enum status st = encoder_flush(e);
         if (st)
             return st;
-        if (len > sizeof e->room)
+        if (len > ROOM_BYTES)
             return wbuf_put(e->out, ptr, len);
     }
     if (len > 0)
@@ -424,25 +432,24 @@ static enum status put_be(struct encoder *e, uint64_t value, unsigned width) {
         e->bytes += width;
         return ST_OK;
     }
-    if (sizeof e->room - e->used < 8) {
+    if (ROOM_BYTES - e->used < 8) {
         enum status st = encoder_flush(e);
         if (st)
             return st;
     }
-    be_set(e->room + e->used, 8, value << (64 - 8 * width));
+    uint64_t be = htobe64(value << (64 - 8 * width));
+    memcpy(e->room + e->used, &be, 8);
     e->used += width;
     return ST_OK;
 }
 
 static enum status put_uvarint(struct encoder *e, uint32_t value) {
-    uint8_t b[5];
-    unsigned n = 0;
-    while (value >= 0x80) {
-        b[n++] = (uint8_t)(value | 0x80);
-        value >>= 7;
+    for (; value >= 0x80; value >>= 7) {
+        enum status st = put_be(e, (value & 0x7f) | 0x80, 1);
+        if (st)
+            return st;
     }
-    b[n++] = (uint8_t)value;
-    return n == 1 ? put_be(e, b[0], 1) : put(e, b, n);
+    return put_be(e, value, 1);
 }
 
 static enum status put_len(struct encoder *e, const struct field *f, unsigned width, int64_t len) {
@@ -477,8 +484,7 @@ static enum status encode_slices(struct encoder *e, const struct field *f, const
         if ((st = put_borrowed(e, s->items[i].ptr, (size_t)s->items[i].len)))
             return st;
     }
-    assert(left == 0);
-    return ST_OK;
+    return left == 0 ? ST_OK : ST_BAD_LENGTH;
 }
 
 static enum status encode_int32s(struct encoder *e, const struct field *f, const struct int32s *l) {
@@ -617,11 +623,7 @@ static bool field_is_default(const struct field *f, const uint8_t *msg) {
 
 /* Tag, size and content; the content is encoded twice, the first time only to learn its size. */
 static enum status encode_tag(struct encoder *e, const struct field *f, const uint8_t *msg) {
-    struct encoder counter;
-    counter.out = NULL;
-    counter.bytes = 0;
-    counter.version = e->version;
-    counter.flexible = e->flexible;
+    struct encoder counter = {.version = e->version, .flexible = e->flexible};
     enum status st = encode_field(&counter, f, msg);
     if (!st && counter.bytes > INT32_MAX)
         st = ST_BAD_LENGTH;
@@ -632,15 +634,18 @@ static enum status encode_tag(struct encoder *e, const struct field *f, const ui
     return st ? st : encode_field(e, f, msg);
 }
 
+static bool has_tag(const struct encoder *e, const struct field *f, const uint8_t *msg) {
+    return f->tag >= 0 && carries(f, e->version) && !field_is_default(f, msg);
+}
+
 static enum status encode_tags(struct encoder *e, const struct schema *s, const uint8_t *msg) {
-    const struct field *set[INT8_MAX];
     uint32_t count = 0;
-    for (const struct field *f = s->fields, *end = f + s->field_count; f < end; f++)
-        if (f->tag >= 0 && carries(f, e->version) && !field_is_default(f, msg))
-            set[count++] = f;
+    for (uint16_t i = 0; i < s->field_count; i++)
+        count += has_tag(e, &s->fields[i], msg);
     enum status st = put_uvarint(e, count);
-    for (uint32_t i = 0; !st && i < count; i++)
-        st = encode_tag(e, set[i], msg);
+    for (uint16_t i = 0; !st && count > 0 && i < s->field_count; i++)
+        if (has_tag(e, &s->fields[i], msg))
+            st = encode_tag(e, &s->fields[i], msg);
     return st;
 }
 
@@ -663,12 +668,9 @@ static enum status encode_group(struct encoder *e, const struct schema *s, const
 enum status kmsg_encode(const struct schema *s, int16_t version, const void *msg, struct wbuf *out) {
     if (version < s->versions.first || version > s->versions.last)
         return ST_UNSUPPORTED;
-    struct encoder e;
-    e.out = out;
-    e.bytes = 0;
-    e.used = 0;
-    e.version = version;
-    e.flexible = kmsg_is_flexible(s, version);
+    uint8_t room[ROOM_BYTES];
+    struct encoder e = {
+        .out = out, .version = version, .flexible = kmsg_is_flexible(s, version), .room = room};
     enum status st = encode_group(&e, s, msg);
     return st ? st : encoder_flush(&e);
 }

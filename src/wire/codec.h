@@ -36,7 +36,7 @@ enum status kmsg_decode(const struct schema *s, int16_t version, const struct de
  *
  * Errors as wbuf_put, and
  * ST_BAD_LENGTH   a null that the schema forbids, a string over 32767 bytes (no Java client reads a longer one),
- *                 slices over INT32_MAX bytes
+ *                 slices over INT32_MAX bytes, or with a len that is not their sum
  * ST_UNSUPPORTED  the table doesn't describe this version
  */
 enum status kmsg_encode(const struct schema *s, int16_t version, const void *msg, struct wbuf *out) MUST_USE;
