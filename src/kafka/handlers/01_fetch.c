@@ -1,0 +1,282 @@
+/*
+ * Fetch, v4-v18: read record batches, or wait for them.
+ *
+ *   fetch_handle -> fetch_read -> backend_read -> fetch_on_read -> enough, or time is up: answer
+ *                       ^                              |
+ *                       +-- fetch_on_wake <- backend_watch: too little yet
+ *
+ * - Parked means: on the backend's watch list, with nothing on any stack.
+ * - Answers early when min_bytes are there, when a partition has an error other than 6 and -1 (D2-40), or when max_wait_ms has passed.
+ * - A wake may be for nothing; the round then ends in fetch_on_read and parks again.
+ * - No sessions: every request is a full one, any other epoch than 0 and -1 gets 70 (D2-5, KIP-227).
+ * - A partition named twice is answered once, by its later entry (decisions D2-6).
+ * - By topic id from v13 (KIP-516). Record slices are the backend's until the answer has left.
+ */
+#include "kafka/errors.h"
+#include "kafka/request.h"
+#include "kafka/topic_name.h"
+
+#define FETCH_BYTES_MAX   ((int64_t)55 << 20) /* Kafka's fetch.max.bytes */
+#define FETCH_BYTES_FLOOR ((int64_t)1 << 20)  /* what is tried even when memory is short */
+#define BY_ID_FROM        13
+#define ISOLATION_MAX     1
+
+/* A partition of the answer, and the part of the read that fills it. */
+struct fetch_target {
+    struct fetch_res_partition *out;
+    int32_t part;  /* -1: refused here */
+    int32_t topic; /* in the request */
+    int32_t entry;
+};
+
+struct fetch {
+    struct request *request;
+    struct backend_read read;
+    struct backend_watch watch;
+    struct fetch_res out;
+    struct fetch_target *targets;
+    int32_t targets_count;
+    int64_t deadline_ms; /* monotonic; the wait's end */
+    bool answer_now;     /* whatever this round finds */
+};
+
+static struct fetch *fetch_new(struct request *r);
+static bool fetch_fill(struct fetch *f);
+static void fetch_read(struct fetch *f);
+static void fetch_on_read(struct op *op);
+static void fetch_park(struct fetch *f);
+static void fetch_on_wake(struct op *op);
+
+static bool isolation_is_known(const struct fetch_req *in) {
+    return in->isolation_level >= 0 && in->isolation_level <= ISOLATION_MAX;
+}
+
+static void fetch_refuse(struct request *r, int16_t code) {
+    fetch_reply(r, &(struct fetch_res){.error_code = code});
+}
+
+static void fetch_at_end(struct request *r) {
+    struct fetch *f = r->state;
+    backend_read_release(r->kafka->settings.backend, &f->read);
+}
+
+void fetch_handle(struct request *r) {
+    const struct fetch_req *in = fetch_in(r);
+    if (in->session_epoch != 0 && in->session_epoch != -1) {
+        fetch_refuse(r, KERR_FETCH_SESSION_ID_NOT_FOUND);
+        return;
+    }
+    struct fetch *f = fetch_new(r);
+    if (!f || !fetch_fill(f))
+        return;
+    r->state = f;
+    r->at_end = fetch_at_end;
+    f->answer_now |= in->max_wait_ms <= 0 || in->min_bytes <= 0 || f->read.parts_count == 0;
+    f->deadline_ms = r->arrived_ms + in->max_wait_ms;
+    f->out.error_code = isolation_is_known(in) ? KERR_NONE : KERR_UNKNOWN_SERVER_ERROR;
+    int64_t room = budget_free_bytes(r->kafka->settings.budget) / 4;
+    int64_t most = room > FETCH_BYTES_FLOOR ? room : FETCH_BYTES_FLOOR;
+    if (most > FETCH_BYTES_MAX)
+        most = FETCH_BYTES_MAX;
+    f->read.bytes_max = in->max_bytes < most ? in->max_bytes : most;
+    fetch_read(f);
+}
+
+static void fetch_read(struct fetch *f) {
+    struct request *r = f->request;
+    request_waits_for(r, fetch_on_read);
+    op_init(&f->read.op, r->loop, fetch_on_read);
+    backend_read(r->kafka->settings.backend, &f->read);
+}
+
+/* There is one leader epoch, 0 (D4-1): a later one is unknown, and nothing was ever fetched in it (KIP-320, KIP-595). */
+static int16_t target_epoch_error(const struct fetch *f, const struct fetch_target *target) {
+    const struct fetch_req_partition *p =
+        &fetch_in(f->request)->topics[target->topic].partitions[target->entry];
+    if (p->current_leader_epoch > KAFKA_LEADER_EPOCH)
+        return KERR_UNKNOWN_LEADER_EPOCH;
+    return p->last_fetched_epoch > KAFKA_LEADER_EPOCH ? KERR_OFFSET_OUT_OF_RANGE : KERR_NONE;
+}
+
+/* One round's outcome into the answer. True: it can't wait any longer. */
+static bool fetch_take(struct fetch *f) {
+    bool urgent = false;
+    for (int32_t i = 0; i < f->targets_count; i++) {
+        const struct fetch_target *target = &f->targets[i];
+        if (target->part < 0)
+            continue;
+        const struct backend_read_part *part = &f->read.parts[target->part];
+        struct fetch_res_partition *out = target->out;
+        out->error_code = kerr_of_read(part->status);
+        if (!out->error_code)
+            out->error_code = target_epoch_error(f, target);
+        bool good = out->error_code == KERR_NONE;
+        out->high_watermark = out->last_stable_offset = good ? part->high_watermark : -1;
+        out->log_start_offset = good ? part->start_offset : -1;
+        out->records =
+            good ? (struct slices){part->records, part->records_count, part->bytes} : (struct slices){0};
+        urgent |= out->error_code != KERR_NONE && out->error_code != KERR_NOT_LEADER_OR_FOLLOWER &&
+                  out->error_code != KERR_UNKNOWN_SERVER_ERROR;
+    }
+    return urgent;
+}
+
+static void fetch_on_read(struct op *op) {
+    struct fetch *f = container_of(op, struct fetch, read.op);
+    struct request *r = f->request;
+    bool urgent = fetch_take(f);
+    if (urgent || f->answer_now || f->read.bytes >= fetch_in(r)->min_bytes ||
+        atomic_load(&r->kafka->stopping))
+        fetch_reply(r, &f->out);
+    else
+        fetch_park(f);
+}
+
+static void fetch_park(struct fetch *f) {
+    struct request *r = f->request;
+    f->watch = (struct backend_watch){
+        .read = &f->read, .bytes_min = fetch_in(r)->min_bytes, .deadline_ms = f->deadline_ms};
+    op_init(&f->watch.op, r->loop, fetch_on_wake);
+
+    request_waits_for(r, fetch_on_wake);
+    r->parked = &f->watch.op;
+    backend_watch(r->kafka->settings.backend, &f->watch);
+}
+
+static void fetch_on_wake(struct op *op) {
+    struct fetch *f = container_of(op, struct fetch, watch.op);
+    f->request->parked = NULL;
+    if (op->status ==
+        ST_CANCELED) { /* the client has gone, or the server stops: what was read last is the answer */
+        fetch_reply(f->request, &f->out);
+        return;
+    }
+    f->answer_now |= op->status == ST_TIMED_OUT;
+    fetch_read(f);
+}
+
+/* ---- the request's shape ---- */
+
+/* What refuses a partition before it is read; KERR_NONE: nothing. Source: kafka-behaviour 3. */
+static int16_t partition_refusal(const struct request *r, const struct fetch_req_topic *topic,
+                                 const struct fetch_req_partition *p) {
+    const struct fetch_req *in = fetch_in(r);
+    if (!isolation_is_known(in) || in->max_bytes < 0 || p->partition_max_bytes < 0)
+        return KERR_UNKNOWN_SERVER_ERROR; /* D2-3 */
+    if (in->replica_id >= 0 || (in->replica_state && in->replica_state->replica_id >= 0))
+        return KERR_NOT_LEADER_OR_FOLLOWER; /* nobody replicates from here */
+    if (r->version < BY_ID_FROM && !topic_name_is_valid(topic->topic))
+        return KERR_UNKNOWN_TOPIC_OR_PARTITION; /* D2-20 */
+    return KERR_NONE;
+}
+
+static struct fetch_res_partition partition_empty(int32_t index) {
+    return (struct fetch_res_partition){.partition_index = index,
+                                        .high_watermark = -1,
+                                        .last_stable_offset = -1,
+                                        .log_start_offset = -1,
+                                        .aborted_transactions_count = -1,
+                                        .preferred_read_replica = -1};
+}
+
+/* The state with room for all partitions. NULL: the request has been closed. */
+static struct fetch *fetch_new(struct request *r) {
+    const struct fetch_req *in = fetch_in(r);
+    int32_t count = 0;
+    for (int32_t t = 0; t < in->topics_count; t++)
+        count += in->topics[t].partitions_count;
+    size_t bytes = sizeof(struct fetch) + (size_t)in->topics_count * sizeof(struct fetch_res_topic) +
+                   (size_t)count * (sizeof(struct backend_read_part) + sizeof(struct fetch_res_partition) +
+                                    sizeof(struct fetch_target));
+    struct fetch *f =
+        request_take(r, 1, bytes); /* one piece: each part's size is a multiple of its alignment */
+    if (!f)
+        return NULL;
+    f->request = r;
+    f->read.parts = (struct backend_read_part *)(void *)(f + 1);
+    struct fetch_res_partition *out = (struct fetch_res_partition *)(void *)(f->read.parts + count);
+    f->targets = (struct fetch_target *)(void *)(out + count);
+    f->out.responses = (struct fetch_res_topic *)(void *)(f->targets + count);
+    for (int32_t t = 0; t < in->topics_count; t++)
+        for (int32_t i = 0; i < in->topics[t].partitions_count; i++, out++)
+            f->targets[f->targets_count++] = (struct fetch_target){.out = out, .topic = t, .entry = i};
+    return f;
+}
+
+static uint32_t target_hash(const struct fetch_req_topic *topic, int32_t partition) {
+    uint32_t h = 2166136261u ^ (uint32_t)partition * 2654435761u;
+    for (int32_t i = 0; i < topic->topic.len; i++)
+        h = (h ^ (uint8_t)topic->topic.ptr[i]) * 16777619u;
+    for (size_t i = 0; i < sizeof topic->topic_id.b; i++)
+        h = (h ^ topic->topic_id.b[i]) * 16777619u;
+    return h;
+}
+
+/* Whether target i is named again later. `seen` is a table of 1 + target numbers, a power of two long, filled from the end. */
+static bool target_is_repeated(const struct fetch *f, int32_t i, int32_t *seen, uint32_t mask) {
+    const struct fetch_req *in = fetch_in(f->request);
+    const struct fetch_req_topic *topic = &in->topics[f->targets[i].topic];
+    int32_t partition = topic->partitions[f->targets[i].entry].partition;
+    uint32_t at = target_hash(topic, partition) & mask;
+    for (; seen[at] != 0; at = (at + 1) & mask) {
+        const struct fetch_target *other = &f->targets[seen[at] - 1];
+        const struct fetch_req_topic *there = &in->topics[other->topic];
+        if (there->partitions[other->entry].partition == partition && str_equal(there->topic, topic->topic) &&
+            uuid_equal(&there->topic_id, &topic->topic_id))
+            return true;
+    }
+    seen[at] = i + 1;
+    return false;
+}
+
+/* Leave only the last of each partition. False: the request has been closed. */
+static bool fetch_drop_repeats(struct fetch *f) {
+    uint32_t size = 2;
+    while (size < (uint32_t)f->targets_count * 2)
+        size *= 2;
+    int32_t *seen = request_array(f->request, int32_t, size);
+    if (!seen)
+        return false;
+    int32_t kept = f->targets_count;
+    for (int32_t i = f->targets_count; i-- > 0;)
+        if (!target_is_repeated(f, i, seen, size - 1))
+            f->targets[--kept] = f->targets[i];
+    f->targets_count -= kept;
+    memmove(f->targets, f->targets + kept, (size_t)f->targets_count * sizeof *f->targets);
+    return true;
+}
+
+/* Parts to read and the answer's topics from the targets. False: the request has been closed. */
+static bool fetch_fill(struct fetch *f) {
+    struct request *r = f->request;
+    const struct fetch_req *in = fetch_in(r);
+    if (f->targets_count > 1 && !fetch_drop_repeats(f))
+        return false;
+    for (int32_t i = 0, topic_now = -1; i < f->targets_count; i++) {
+        struct fetch_target *target = &f->targets[i];
+        const struct fetch_req_topic *topic = &in->topics[target->topic];
+        const struct fetch_req_partition *p = &topic->partitions[target->entry];
+        if (target->topic != topic_now) {
+            topic_now = target->topic;
+            f->out.responses[f->out.responses_count++] = (struct fetch_res_topic){
+                .topic = topic->topic, .topic_id = topic->topic_id, .partitions = target->out};
+        }
+        struct fetch_res_topic *to = &f->out.responses[f->out.responses_count - 1];
+        target->out = &to->partitions[to->partitions_count++];
+        *target->out = partition_empty(p->partition);
+        target->out->error_code = partition_refusal(r, topic, p);
+        target->part = -1;
+        if (target->out->error_code) {
+            f->answer_now = true;
+            continue;
+        }
+        target->part = f->read.parts_count;
+        f->read.parts[f->read.parts_count++] =
+            (struct backend_read_part){.topic = r->version < BY_ID_FROM ? topic->topic : STR_NULL,
+                                       .id = topic->topic_id,
+                                       .partition = p->partition,
+                                       .offset = p->fetch_offset,
+                                       .bytes_max = p->partition_max_bytes};
+    }
+    return true;
+}

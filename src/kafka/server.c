@@ -1,0 +1,129 @@
+#include "kafka/server.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kafka/session.h"
+#include "net/loop.h"
+
+/* The host part of "IP:port" or "[IPv6]:port", as a copy; NULL: no memory. */
+static char *host_of(const char *address) {
+    const char *colon = strrchr(address, ':');
+    struct str host = {address, (int32_t)(colon ? colon - address : (ptrdiff_t)strlen(address))};
+    if (host.len >= 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']')
+        host = (struct str){host.ptr + 1, host.len - 2};
+    return mem_text(host);
+}
+
+static bool is_wildcard(const char *host) {
+    struct in6_addr any6;
+    struct in_addr any4;
+    if (inet_pton(AF_INET, host, &any4) == 1)
+        return any4.s_addr == htonl(INADDR_ANY);
+    return inet_pton(AF_INET6, host, &any6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&any6);
+}
+
+static enum status kafka_set_address(struct kafka *k, const struct kafka_settings *from) {
+    char *host =
+        from->advertised_host ? mem_text(str_of(from->advertised_host)) : host_of(from->bind_address);
+    if (!host)
+        return ST_NO_MEMORY;
+    k->advertised_host = str_of(host);
+    if (!from->advertised_host && is_wildcard(host))
+        return ST_INVALID; /* */
+    char *cluster = mem_text(str_of(from->cluster_id));
+    if (!cluster)
+        return ST_NO_MEMORY;
+    k->cluster_id = str_of(cluster);
+    return ST_OK;
+}
+
+enum status kafka_new(const struct kafka_settings *settings, struct kafka **out) {
+    struct kafka *k = mem_take_zeroed(1, sizeof *k);
+    if (!k)
+        return ST_NO_MEMORY;
+    k->settings = *settings;
+    k->node_id = settings->instance_id + 1;
+    atomic_store(&k->next_producer, clock_wall_ms() > 0 ? clock_wall_ms() : 0);
+    enum status st = kafka_set_address(k, settings);
+    if (st)
+        goto fail;
+
+    k->per_loop = mem_take_zeroed((size_t)settings->loops_count, sizeof *k->per_loop);
+    st = ST_NO_MEMORY;
+    if (!k->per_loop)
+        goto fail;
+    for (int i = 0; i < settings->loops_count; i++) {
+        k->per_loop[i].kafka = k;
+        list_init(&k->per_loop[i].sessions);
+    }
+    const struct listener_settings listen = {
+        .address = settings->bind_address,
+        .connections_max = settings->connections_max,
+        .protocol = &session_protocol,
+        .conn = {.frame_bytes_max = settings->frame_bytes_max,
+                 .idle_ms = settings->idle_ms,
+                 .read_ms = settings->read_ms,
+                 .write_ms = settings->write_ms,
+                 .budget = settings->budget},
+        .user = k,
+        .loops = settings->loops,
+        .loops_count = settings->loops_count,
+    };
+    st = listener_new(&listen, &k->listener);
+    if (st)
+        goto fail;
+    k->advertised_port =
+        settings->advertised_port > 0 ? settings->advertised_port : listener_port(k->listener);
+    *out = k;
+    return ST_OK;
+
+fail:
+    kafka_free(k);
+    return st;
+}
+
+int kafka_port(const struct kafka *k) {
+    return listener_port(k->listener);
+}
+
+const char *kafka_advertised_host(const struct kafka *k) {
+    return k->advertised_host.ptr;
+}
+
+int kafka_advertised_port(const struct kafka *k) {
+    return k->advertised_port;
+}
+
+void kafka_open(struct kafka *k) {
+    listener_open(k->listener);
+}
+
+static void kafka_on_loop_stop(struct op *op) {
+    struct kafka_loop *here = container_of(op, struct kafka_loop, stop);
+    for (struct link *l = here->sessions.next, *next; l != &here->sessions; l = next) {
+        next = l->next;
+        session_cancel(container_of(l, struct session, link));
+    }
+}
+
+void kafka_stop(struct kafka *k, int64_t drain_ms, struct op *done) {
+    atomic_store(&k->stopping, true);
+    listener_drain(k->listener, drain_ms, done);
+    for (int i = 0; i < k->settings.loops_count; i++) {
+        op_init(&k->per_loop[i].stop, k->settings.loops[i], kafka_on_loop_stop);
+        loop_post(&k->per_loop[i].stop);
+    }
+}
+
+void kafka_free(struct kafka *k) {
+    if (!k)
+        return;
+    listener_free(k->listener);
+    mem_free((void *)(uintptr_t)k->advertised_host.ptr);
+    mem_free((void *)(uintptr_t)k->cluster_id.ptr);
+    mem_free(k->per_loop);
+    mem_free(k);
+}

@@ -1,0 +1,30 @@
+/* What the handlers know of the listener they serve; the same for all connections, and constant while it runs. */
+#ifndef KAFKA_SERVER_H
+#define KAFKA_SERVER_H
+
+#include <stdatomic.h>
+
+#include "kafka/kafka.h"
+#include "net/listener.h"
+
+#define KAFKA_LEADER_EPOCH 0 /* D4-1: everywhere, for ever */
+
+struct kafka {
+    struct kafka_settings settings; /* texts owned */
+    struct listener *listener;
+    struct str advertised_host; /* owned text */
+    int32_t advertised_port;
+    int32_t node_id; /* instance id + 1 */
+    struct str cluster_id;
+    _Atomic int64_t next_producer; /* D10-2, low 47 bits */
+    _Atomic bool stopping;
+    struct kafka_loop *per_loop; /* owned; one a loop */
+};
+
+/* The sessions of one loop, so that a stop can end what they wait for. */
+struct kafka_loop {
+    struct kafka *kafka;
+    struct link sessions;
+    struct op stop;
+};
+#endif
