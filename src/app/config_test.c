@@ -532,7 +532,7 @@ static void print_config(FILE *to) {
     config_print(&config, to);
 }
 
-TEST(a_password_is_never_printed) { /* */
+TEST(a_password_is_never_printed) { /* */
     const char *path = file_with("data_dir = \"/data\"\n");
     char *options[] = {"--config", (char *)path, "--threads=1", NULL};
     char *environment[] = {"IGGY_KAFKA_IGGY_PASSWORD=topsecret", "IGGY_KAFKA_IGGY_USERNAME=u", NULL};
