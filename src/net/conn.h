@@ -29,18 +29,20 @@ struct conn_protocol {
     uint32_t head_bytes; /* 1..256: how many bytes tell the length */
     /* Bytes of the whole frame, head included, from its head; <= 0: not acceptable, the connection closes. */
     int64_t (*frame_bytes)(const uint8_t *head, int64_t frame_bytes_max);
-    void (*on_open)(struct conn *c);                    /* first; sets conn_set_user */
-    void (*on_frame)(struct conn *c, struct frame *f);  /* takes f over */
-    void (*on_idle_end)(struct conn *c);                /* reading has ended (EOF, error, deadline, drain): no more frames come */
-    void (*on_closed)(struct conn *c);                  /* last: the conn goes after it returns; all writes have completed */
+    void (*on_open)(struct conn *c);                   /* first; sets conn_set_user */
+    void (*on_frame)(struct conn *c, struct frame *f); /* takes f over */
+    /* Reading has ended (EOF, error, deadline, drain): no more frames come. Once, before on_closed. After EOF and in a drain
+     * what is being answered can still be written; the conn stays until it is closed (in a drain: or not busy). */
+    void (*on_idle_end)(struct conn *c);
+    void (*on_closed)(struct conn *c); /* last: the conn goes after it returns; all writes have completed */
 };
 
 struct conn_settings {
-    int64_t frame_bytes_max; /* of the body that the head announces */
-    int64_t idle_ms;         /* for the next head, while nothing is unanswered (conn_set_busy) */
-    int64_t read_ms;         /* for a body, from its head on */
-    int64_t write_ms;        /* for one answer */
-    struct budget *budget;
+    int64_t frame_bytes_max; /* of the body that the head announces; below 2 GiB */
+    int64_t idle_ms;         /* B-10: for the next head, while nothing is unanswered (conn_set_busy) */
+    int64_t read_ms;         /* B-11: for a body, from its head on; waiting for memory doesn't count */
+    int64_t write_ms;        /* B-12: for one answer, from when it is the first in the row */
+    struct budget *budget;   /* borrowed; outlives the conns and their frames */
 };
 
 void conn_set_user(struct conn *c, void *user);
@@ -54,13 +56,17 @@ void conn_set_busy(struct conn *c, bool busy);
 /* Another idle deadline from now on (before a login it is shorter). */
 void conn_set_idle_ms(struct conn *c, int64_t idle_ms);
 
-/* Take no more frames / go on. A frame that is being read is still delivered after a pause at most once. */
+/*
+ * Take no more frames / go on. After conn_pause no frame is delivered, not even one that is here already, and no read or idle
+ * deadline runs; conn_resume never delivers inside, and a frame that was cut by the pause gets its whole read_ms again.
+ */
 void conn_pause(struct conn *c);
 void conn_resume(struct conn *c);
 
 /* One answer on its way. Embedded by its user; out is filled by the user, released by the conn before done runs. */
 struct conn_write {
-    struct op op; /* op_init'ed by the user; ST_OK: handed to the kernel; ST_IO, ST_TIMED_OUT, ST_CANCELED: it is lost */
+    /* op_init'ed by the user. ST_OK: handed to the kernel. ST_IO, ST_TIMED_OUT, ST_CANCELED: it is lost. */
+    struct op op;
     struct wbuf out;
     int32_t piece; /* conn's: how much has gone */
     size_t piece_done;
@@ -72,6 +78,10 @@ void conn_write(struct conn *c, struct conn_write *w);
 /* Close at once; queued answers complete with ST_CANCELED. on_closed follows, never inside. Safe to repeat. */
 void conn_close(struct conn *c);
 
-/* Send what is queued, then FIN; discard input until the peer's FIN or write_ms, then close. B-60. */
+/*
+ * Send what is queued, then FIN; discard input until the peer's FIN or write_ms, then close. B-60: never a reset over input
+ * that wasn't read, for which the peer would lose the answer. No more frames come; a later conn_write completes with
+ * ST_CANCELED. Safe to repeat, and after conn_close.
+ */
 void conn_close_gently(struct conn *c);
 #endif

@@ -29,6 +29,6 @@ void listener_open(struct listener *l);      /* begin to accept; any thread */
 void listener_drain(struct listener *l, int64_t drain_ms, struct op *done);
 void listener_free(struct listener *l); /* after drain, when the loops have stopped; takes NULL */
 
-void *listener_user(const struct conn *c); /* settings.user of the listener that accepted c */
+void *listener_user(const struct conn *c);              /* settings.user of the listener that accepted c */
 int64_t listener_connections(const struct listener *l); /* open now; any thread */
 #endif

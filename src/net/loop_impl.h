@@ -11,6 +11,6 @@ struct uv_loop_s;
 
 struct uv_loop_s *loop_uv(struct loop *loop);
 
-/* LOOP_SCRATCH_BYTES that everything on the loop shares: what is in it holds until the next callback at most. */
+/* LOOP_SCRATCH_BYTES to receive into, shared by all sockets of the loop: nothing stays in it beyond one event of one socket. */
 uint8_t *loop_scratch(struct loop *loop);
 #endif
