@@ -305,6 +305,8 @@ TEST(a_value_in_an_error_cannot_forge_lines_or_flood) {
 TEST(an_unknown_name_is_an_error_that_suggests_the_nearest) { /* */
     CHECK_EQ(load_environment("IGGY_KAFKA_BIND_ADRR=x"), ST_INVALID);
     CHECK(reported("IGGY_KAFKA_BIND_ADRR is not a known variable; did you mean IGGY_KAFKA_BIND_ADDR?"));
+    CHECK_EQ(load_environment("IGGY_KAFKA_SFYCN=x"), ST_INVALID); /* neighbours swapped, twice */
+    CHECK(reported("IGGY_KAFKA_SFYCN is not a known variable; did you mean IGGY_KAFKA_FSYNC?"));
     CHECK_EQ(load_environment("IGGY_KAFKA_MAX_CONN=5"), ST_INVALID);
     CHECK(reported("IGGY_KAFKA_MAX_CONN is not a known variable; did you mean IGGY_KAFKA_MAX_CONNECTIONS?"));
     CHECK_EQ(load_environment("IGGY_KAFKA_bind_addr=x"), ST_INVALID);
