@@ -86,6 +86,8 @@ endforeach()
 
 # ---- the release binary, with real programs ----
 
+suite(smoke QUICK TIMEOUT 90 NEEDS build.release COMMAND tests/smoke/run)
+
 suite(setup.peers TIMEOUT 1200 COMMAND tests/peers/setup.sh)
 set_tests_properties(setup.peers PROPERTIES FIXTURES_SETUP setup.peers PROCESSORS 2)
 
