@@ -292,6 +292,7 @@ void server_stop(struct server *s) {
 }
 
 void server_call(struct server *s, int session, void (*fn)(void *session)) {
+    CHECK(gate_wait(&s->opened, session + 1));
     pthread_mutex_lock(&s->lock);
     struct session *to = s->sessions[session];
     pthread_mutex_unlock(&s->lock);
@@ -331,9 +332,9 @@ static void nothing(void *arg) {
     (void)arg;
 }
 
-/* Twice: the first call may join an iteration that has looked at the sockets before. */
+/* The first call may join an iteration that has looked at the sockets before; then accept, start, read. */
 void server_settle(struct server *s) {
-    for (int round = 0; round < 2; round++)
+    for (int round = 0; round < 4; round++)
         for (int i = 0; i < s->loops_count; i++)
             loop_call(s->loops[i], nothing, NULL);
 }
