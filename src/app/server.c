@@ -149,6 +149,7 @@ static const char *cluster_id(const struct server *s) {
 
 static enum status build_listener(struct server *s) {
     const struct config *c = s->config;
+    bool keeps_log = c->backend == BACKEND_EMBEDDED;
     const struct kafka_settings settings = {
         .bind_address = c->bind_addr,
         .advertised_host = c->advertised_host,
@@ -164,6 +165,10 @@ static enum status build_listener(struct server *s) {
         .partitions_default = (int32_t)c->default_partitions,
         .accept_compact = c->accept_compact,
         .accept_any_replication = c->accept_any_replication,
+        .retention_ms = keeps_log ? c->retention_ms : 0,
+        .retention_bytes = keeps_log ? c->retention_bytes : 0,
+        .segment_bytes = keeps_log ? c->segment_bytes : 0,
+        .segment_ms = keeps_log ? c->segment_ms : 0,
         .cluster_id = cluster_id(s),
         .backend = s->backend,
         .budget = s->budget,
