@@ -28,6 +28,7 @@ struct store_settings {
     void (*user_init)(
         void *user); /* on its zeroed memory, before anyone can find the partition; may be NULL */
     void (*user_release)(void *user); /* before that memory goes; may be NULL */
+    int64_t (*now_wall_ms)(void); /* tests: the clock that segments age by; NULL: clock_wall_ms. Any thread */
 };
 
 /* Why a store did not open, for the start-up message: one sentence with the path and the cause. */
@@ -46,6 +47,9 @@ enum status store_open(const struct store_settings *settings, struct store **out
 
 /* Sync and close everything. All topics must have been unref'ed, and no call may be running. Takes NULL. */
 void store_close(struct store *s);
+
+/* Folders of topics that store_open removed, because a crash had cut their deletion short. For the log. */
+int32_t store_leftovers_removed(const struct store *s);
 
 /* A value kept in the catalog, as the cluster id. *out: owned by the caller (mem_free); NULL: not set. ST_IO. */
 enum status store_value_get(struct store *s, const char *key, char **out) MUST_USE;
