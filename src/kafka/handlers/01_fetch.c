@@ -157,7 +157,7 @@ static void fetch_on_wake(struct op *op) {
 
 /* ---- the request's shape ---- */
 
-/* What refuses a partition before it is read; KERR_NONE: nothing. Source: kafka-behaviour 3. */
+/* What refuses a partition before it is read; KERR_NONE: nothing. Source: K3-1..K3-4. */
 static int16_t partition_refusal(const struct request *r, const struct fetch_req_topic *topic,
                                  const struct fetch_req_partition *p) {
     const struct fetch_req *in = fetch_in(r);

@@ -33,7 +33,7 @@ struct metadata {
 
 static void metadata_on_topics(struct op *op);
 
-/* v10, v11: names only; from v12 one of both (kafka-behaviour 5). */
+/* v10, v11: names only; from v12 one of both (K5-2). */
 static bool topics_are_askable(const struct request *r) {
     const struct metadata_req *in = metadata_in(r);
     for (int32_t i = 0; i < in->topics_count; i++) {
