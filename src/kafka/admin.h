@@ -1,0 +1,33 @@
+/* What the requests that manage topics have in common. */
+#ifndef KAFKA_ADMIN_H
+#define KAFKA_ADMIN_H
+
+#include "kafka/request.h"
+
+#define ADMIN_TOPICS_MAX             100   /* D6-6, D7-3: topics a request may create, delete or grow */
+#define ADMIN_PARTITIONS_MAX         1000  /* of a topic */
+#define ADMIN_REQUEST_PARTITIONS_MAX 10000 /* that one request may make, as Kafka */
+
+#define ADMIN_TOO_MANY_TOPICS     STR("A request may name at most 100 topics.")
+#define ADMIN_TOO_MANY_PARTITIONS STR("A topic may have at most 1000 partitions.")
+
+/* Bits of the operations that Kafka knows, all of them: nothing is refused to anyone who may connect. */
+#define OPERATIONS_OF_CLUSTER 8096
+#define OPERATIONS_OF_TOPIC   3576
+#define OPERATIONS_NOT_ASKED  INT32_MIN
+
+/* Until when a request with this timeout_ms may run: 1 s to 30 s from its arrival (D6-7). Monotonic. */
+int64_t admin_deadline_ms(const struct request *r, int32_t timeout_ms);
+
+/* Call where an answer grows with what the server holds, not with what the client sent: more memory for the request, 64 MiB. */
+void admin_allow_listing(struct request *r);
+
+/* What is wrong with the brokers that a client wants a partition on: this node alone is right. len -1: nothing. Static text. */
+struct str admin_assignment_problem(const struct request *r, struct int32s brokers);
+
+/* The text that goes with what a backend said; null where Kafka sends none. Static text. */
+struct str admin_message(enum status st);
+
+/* An id that nobody has: version 4, from the system's random numbers. */
+struct uuid admin_random_uuid(void);
+#endif

@@ -1,0 +1,247 @@
+/*
+ * DescribeConfigs, v1-v4: the settings of topics, and of this server.
+ *
+ *   describe_configs_handle -> backend_topics -> describe_configs_on_topics -> answer
+ *
+ * - Each resource has its own outcome; a type that is neither, or another broker, spoils only its own entry (D9-2).
+ * - A null or empty list of keys asks for all; unknown keys are left out. What is shown is in name order.
+ * - cleanup.policy is read-only (D9-5), as is everything about the server.
+ * - The broker "" stands for what is set for all brokers at run time: nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kafka/admin.h"
+#include "kafka/configs.h"
+#include "kafka/errors.h"
+#include "kafka/names.h"
+#include "kafka/topic_name.h"
+
+#define DESCRIBE_WAIT_MS 20000 /* D9-2 */
+
+enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4 };
+
+/* Everything stands at the index that the resource has in the request. */
+struct describe_configs {
+    struct request *request;
+    struct backend_topics topics;
+    struct describe_configs_res_resource *outcomes;
+    struct config_shown *shown; /* room for one topic's */
+    struct describe_configs_res_config
+        *plain; /* all settings of a topic that has none of its own; made once */
+};
+
+static struct describe_configs *describe_configs_new(struct request *r);
+static void describe_configs_check(struct describe_configs *d, const struct name_place *places);
+static void describe_configs_on_topics(struct op *op);
+
+void describe_configs_handle(struct request *r) {
+    const struct describe_configs_req *in = describe_configs_in(r);
+    struct describe_configs *d = describe_configs_new(r);
+    struct name_key *keys = d ? request_array(r, struct name_key, in->resources_count) : NULL;
+    if (!keys)
+        return;
+    for (int32_t i = 0; i < in->resources_count; i++)
+        keys[i] = (struct name_key){in->resources[i].resource_name, in->resources[i].resource_type};
+    const struct name_place *places = names_place(r, keys, in->resources_count);
+    if (!places)
+        return;
+    describe_configs_check(d, places);
+    op_init(&d->topics.op, r->loop, describe_configs_on_topics);
+
+    request_waits_for(r, describe_configs_on_topics);
+    backend_topics(r->kafka->settings.backend, &d->topics);
+}
+
+static struct describe_configs *describe_configs_new(struct request *r) {
+    const struct describe_configs_req *in = describe_configs_in(r);
+    struct describe_configs *d = request_array(r, struct describe_configs, 1);
+    if (!d)
+        return NULL;
+    admin_allow_listing(r);
+    d->request = r;
+    d->topics.arena = &r->arena;
+    d->topics.want_settings = true;
+    d->topics.deadline_ms = r->arrived_ms + DESCRIBE_WAIT_MS;
+    d->topics.parts_count = in->resources_count;
+    d->topics.parts = request_array(r, struct backend_topics_part, in->resources_count);
+    d->outcomes =
+        d->topics.parts ? request_array(r, struct describe_configs_res_resource, in->resources_count) : NULL;
+    d->shown = d->outcomes ? request_array(r, struct config_shown, topic_configs_count()) : NULL;
+    return d->shown ? d : NULL;
+}
+
+/* ---- what can be said without the backend ---- */
+
+/* What is wrong with the name of a broker; len -1: nothing. The texts are Kafka's. */
+static struct str broker_problem(struct request *r, struct str name) {
+    char own[16];
+    int32_t own_len = (int32_t)snprintf(own, sizeof own, "%d", (int)r->kafka->node_id);
+    if (name.len == 0 || str_equal(name, (struct str){own, own_len}))
+        return STR_NULL;
+    for (int32_t i = 0; i < name.len; i++)
+        if (name.ptr[i] < '0' || name.ptr[i] > '9')
+            return STR("Broker id must be an integer.");
+    return STR("Unexpected broker id, expected this server's or the empty string.");
+}
+
+static void describe_configs_check(struct describe_configs *d, const struct name_place *places) {
+    struct request *r = d->request;
+    const struct describe_configs_req *in = describe_configs_in(r);
+    for (int32_t i = 0; i < in->resources_count; i++) {
+        const struct describe_configs_req_resource *asked = &in->resources[i];
+        struct describe_configs_res_resource *out = &d->outcomes[i];
+        struct str problem = STR_NULL;
+        *out = (struct describe_configs_res_resource){.error_message = STR(""),
+                                                      .resource_type = asked->resource_type,
+                                                      .resource_name = asked->resource_name};
+        if (places[i].repeated)
+            problem = STR("This resource stands more than once in the request.");
+        else if (asked->resource_type == RESOURCE_BROKER)
+            problem = broker_problem(r, asked->resource_name);
+        else if (asked->resource_type != RESOURCE_TOPIC)
+            problem = STR("Only topics and brokers have settings here.");
+        if (problem.len >= 0) {
+            out->error_code = KERR_INVALID_REQUEST;
+            out->error_message = problem;
+        } else if (asked->resource_type == RESOURCE_TOPIC && !topic_name_is_valid(asked->resource_name)) {
+            out->error_code = KERR_INVALID_TOPIC_EXCEPTION;
+            out->error_message = topic_name_problem(&r->arena, asked->resource_name);
+        } else if (asked->resource_type == RESOURCE_TOPIC && !r->kafka->settings.backend->ops->controller) {
+            out->error_code = KERR_NOT_CONTROLLER;
+        }
+        bool ask = out->error_code == KERR_NONE && asked->resource_type == RESOURCE_TOPIC;
+        d->topics.parts[i].name = asked->resource_name;
+        d->topics.parts[i].status = ask ? ST_OK : ST_INVALID;
+    }
+}
+
+/* ---- the answer ---- */
+
+static int compare_config(const void *name, const void *config) {
+    return topic_name_compare(*(const struct str *)name, ((const struct config_shown *)config)->name);
+}
+
+/* Which of the settings are asked for, and how many. NULL: the request has been closed. */
+static bool *configs_asked(struct request *r, struct strs keys, const struct config_shown *from,
+                           int32_t count, int32_t *asked_count) {
+    bool *asked = request_array(r, bool, count);
+    if (!asked)
+        return NULL;
+    *asked_count = keys.count > 0 ? 0 : count;
+    memset(asked, keys.count <= 0, (size_t)count);
+    for (int32_t i = 0; i < keys.count; i++) {
+        const struct config_shown *found =
+            bsearch(&keys.items[i], from, (size_t)count, sizeof *from, compare_config);
+        if (found && !asked[found - from]) {
+            asked[found - from] = true;
+            (*asked_count)++;
+        }
+    }
+    return asked;
+}
+
+/* What it was set to for the topic, then what holds for the server. False: the request has been closed. */
+static bool config_add_synonyms(struct request *r, const struct config_shown *from,
+                                struct describe_configs_res_config *to) {
+    if (!describe_configs_in(r)->include_synonyms)
+        return true;
+    to->synonyms = request_array(r, struct describe_configs_res_synonym, 2);
+    if (!to->synonyms)
+        return false;
+    if (from->source == CONFIG_OF_TOPIC)
+        to->synonyms[to->synonyms_count++] =
+            (struct describe_configs_res_synonym){from->name, from->value, CONFIG_OF_TOPIC};
+    if (from->server_name.len >= 0)
+        to->synonyms[to->synonyms_count++] = (struct describe_configs_res_synonym){
+            from->server_name, from->standard,
+            from->source == CONFIG_OF_TOPIC ? CONFIG_STANDARD : from->source};
+    return true;
+}
+
+/* Those of the settings that resource i is asked for. False: the request has been closed. */
+static bool outcome_fill(struct describe_configs *d, int32_t i, const struct config_shown *from,
+                         int32_t count) {
+    struct request *r = d->request;
+    const struct describe_configs_req *in = describe_configs_in(r);
+    struct describe_configs_res_resource *out = &d->outcomes[i];
+    int32_t asked_count;
+    const bool *asked = configs_asked(r, in->resources[i].configuration_keys, from, count, &asked_count);
+    if (!asked)
+        return false;
+    out->configs = request_array(r, struct describe_configs_res_config, asked_count);
+    if (!out->configs)
+        return false;
+    for (int32_t c = 0; c < count; c++) {
+        if (!asked[c])
+            continue;
+        struct describe_configs_res_config *to = &out->configs[out->configs_count++];
+        *to = (struct describe_configs_res_config){
+            .name = from[c].name,
+            .value = from[c].value,
+            .read_only =
+                out->resource_type == RESOURCE_BROKER || str_equal(from[c].name, STR("cleanup.policy")),
+            .config_source = from[c].source,
+            .config_type = from[c].type,
+            .documentation = in->include_documentation ? from[c].documentation : STR_NULL};
+        if (!config_add_synonyms(r, &from[c], to))
+            return false;
+    }
+    return true;
+}
+
+static bool outcome_fill_server(struct describe_configs *d, int32_t i) {
+    struct request *r = d->request;
+    struct config_shown *configs;
+    int32_t count;
+    if (d->outcomes[i].resource_name.len == 0)
+        return true;
+    if (server_configs_show(r->kafka, &r->arena, &configs, &count) != ST_OK) {
+        request_close(r, status_text(ST_NO_MEMORY));
+        return false;
+    }
+    return outcome_fill(d, i, configs, count);
+}
+
+/* Topics without settings of their own share one list: a client that describes all topics asks for thousands. */
+static bool outcome_fill_topic(struct describe_configs *d, int32_t i) {
+    struct request *r = d->request;
+    const struct backend_topic *topic = &d->topics.parts[i].topic;
+    struct describe_configs_res_resource *out = &d->outcomes[i];
+    int32_t count = topic_configs_count();
+    bool plain =
+        topic->settings_count == 0 && describe_configs_in(r)->resources[i].configuration_keys.count <= 0;
+    if (plain && d->plain) {
+        out->configs = d->plain;
+        out->configs_count = count;
+        return true;
+    }
+    if (topic_configs_show(r->kafka, &r->arena, topic->settings, topic->settings_count, d->shown) != ST_OK) {
+        request_close(r, status_text(ST_NO_MEMORY));
+        return false;
+    }
+    if (!outcome_fill(d, i, d->shown, count))
+        return false;
+    if (plain)
+        d->plain = out->configs;
+    return true;
+}
+
+static void describe_configs_on_topics(struct op *op) {
+    struct describe_configs *d = container_of(op, struct describe_configs, topics.op);
+    struct describe_configs_res out = {.results = d->outcomes, .results_count = d->topics.parts_count};
+    for (int32_t i = 0; i < out.results_count; i++) {
+        struct describe_configs_res_resource *one = &d->outcomes[i];
+        enum status st = d->topics.parts[i].status;
+        if (one->error_code)
+            continue;
+        if (one->resource_type == RESOURCE_TOPIC && st) {
+            one->error_code = kerr_of(st);
+            one->error_message = st == ST_NOT_FOUND ? STR("") : admin_message(st);
+        } else if (!(one->resource_type == RESOURCE_TOPIC ? outcome_fill_topic(d, i)
+                                                          : outcome_fill_server(d, i))) {
+            return;
+        }
+    }
+    describe_configs_reply(d->request, &out);
+}
