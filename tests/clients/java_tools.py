@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""java_tools.py BOOTSTRAP [SCENARIO-PART]   Apache Kafka's command line tools (kafka-topics.sh and its like)
+
+The scenarios build on each other: the topic is made first and deleted last.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+from records import FIRST_MS
+from report import Report, eventually, expect, topic_name
+
+BOOTSTRAP = sys.argv[1]
+TOOL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers", "kafka-tool.sh")
+
+
+def tool(name, *options, input=None, fails=False):
+    """Standard output and error of a tool, which must succeed, or must fail."""
+    command = [TOOL, f"kafka-{name}", *options]
+    log = dict(os.environ, KLL="ERROR")  # the tools log the class of the error
+    done = subprocess.run(command, input=input, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=40, env=log)
+    if bool(done.returncode) != fails:
+        raise AssertionError(f"kafka-{name} {' '.join(options)}: status {done.returncode}: {done.stdout.strip()[-300:]}")
+    return done.stdout
+
+
+def with_server(name, *options, **more):
+    return tool(name, "--bootstrap-server", BOOTSTRAP, *options, **more)
+
+
+class JavaTools:
+    def __init__(self):
+        self.report = Report("java-tools", sys.argv[2] if len(sys.argv) > 2 else "")
+        self.topic = topic_name("java-tools", "all")
+
+    def topics(self, *options, **more):
+        return with_server("topics", *options, **more)
+
+    def offsets(self, *options):
+        """partition -> offset, as kafka-get-offsets.sh prints topic:partition:offset."""
+        text = with_server("get-offsets", "--topic", self.topic, *options)
+        return {int(p): int(o or -1) for p, o in re.findall(rf"^{re.escape(self.topic)}:(\d+):(-?\d*)$", text, re.M)}
+
+    def consume(self, *options):
+        text = with_server("console-consumer", "--topic", self.topic, *options)
+        return text.splitlines()
+
+    def topics_create(self):
+        expect(f"Created topic {self.topic}" in self.topics("--create", "--topic", self.topic, "--partitions", "3"), True, "created")
+        again = self.topics("--create", "--topic", self.topic, fails=True)
+        expect("already exists" in again, True, again[-200:])
+        self.topics("--create", "--topic", self.topic, "--if-not-exists")
+        factor = self.topics("--create", "--topic", self.topic + "-f", "--replication-factor", "3", fails=True)
+        self.report.saw("topics-create", again="already-exists", factor3=re.findall(r"errors\.(\w+)", factor)[-1])
+
+    def topics_list(self):
+        listed = self.topics("--list").split()
+        expect(self.topic in listed, True, "the topic is listed")
+        self.report.saw("topics-list", listed=True)
+
+    def topics_describe(self):
+        def described():
+            text = self.topics("--describe", "--topic", self.topic)
+            return re.search(r"PartitionCount: 3\s+ReplicationFactor: 1", text) and text
+
+        text = eventually("3 partitions", described)
+        rows = re.findall(r"Partition: (\d)\s+Leader: (\d+)\s+Replicas: (\d+)\s+Isr: (\d+)", text)
+        expect([row[0] for row in rows], ["0", "1", "2"], "rows")
+        expect(all(row[1] == row[2] == row[3] for row in rows), True, "leader, replicas and isr")
+        unknown = self.topics("--describe", "--topic", self.topic + "-none", fails=True)
+        self.report.saw("topics-describe", partitions=3, unknown="does not exist" in unknown)
+
+    def console_producer(self):
+        lines = "".join(f"h1:a{i},h2:b\tk{i}\tvalue {i}\n" for i in range(200))
+        properties = ["parse.headers=true", "parse.key=true", "null.marker=NULL"]
+        options = [word for one in properties for word in ("--reader-property", one)]
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+            with_server("console-producer", "--topic", self.topic, "--compression-codec", codec, *options, input=lines)
+        offsets = self.offsets()
+        expect(sum(offsets.values()), 1000, f"records in {offsets}")
+        self.report.saw("console-producer", records=sum(offsets.values()), offsets=str(offsets).replace(" ", ""))
+
+    def console_consumer(self):
+        offsets = self.offsets()
+        properties = ["print.partition=true", "print.offset=true", "print.headers=true", "print.key=true"]
+        options = [word for one in properties for word in ("--formatter-property", one)]
+        seen = []
+        for partition, count in offsets.items():
+            where = ["--partition", str(partition), "--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "15000"]
+            seen += [line for line in self.consume(*where, *options) if line.startswith("Partition:")]
+        expect(len(seen), 1000, "lines")
+        for line in seen:
+            number = re.search(r"\tk(\d+)\t", line).group(1)
+            expect(f"h1:a{number},h2:b" in line and line.endswith(f"value {number}"), True, line)
+        self.report.saw("console-consumer", records=len(seen))
+
+    def console_consumer_offset(self):
+        where = ["--partition", "0", "--offset", "17", "--max-messages", "2", "--timeout-ms", "15000"]
+        lines = self.consume(*where, "--formatter-property", "print.offset=true")
+        offsets = re.findall(r"Offset:(\d+)", " ".join(lines))
+        expect(offsets, ["17", "18"], "offsets")
+        self.report.saw("console-consumer-offset", offsets=",".join(offsets))
+
+    def get_offsets(self):
+        facts = {
+            "latest": self.offsets("--time", "-1"),
+            "earliest": self.offsets("--time", "-2"),
+            "past": self.offsets("--time", str(FIRST_MS)),
+            "future": self.offsets("--time", "99999999999999"),
+        }
+        expect([sum(facts["latest"].values()), sum(facts["earliest"].values())], [1000, 0], "offsets")
+        expect(facts["past"], facts["earliest"], "offsets of a time before all records")
+        largest = self.offsets("--time", "-3")
+        expect(all(0 <= largest[p] < facts["latest"][p] for p in largest), True, f"offsets of the greatest time {largest}")
+        one = self.offsets("--partitions", "1", "--time", "earliest")
+        self.report.saw("get-offsets", one=one, **{key: str(value).replace(" ", "") for key, value in facts.items()})
+
+    def topics_alter(self):
+        self.topics("--alter", "--topic", self.topic, "--partitions", "5")
+        eventually("5 partitions", lambda: "PartitionCount: 5" in self.topics("--describe", "--topic", self.topic))
+        fewer = self.topics("--alter", "--topic", self.topic, "--partitions", "2", fails=True)
+        self.report.saw("topics-alter", partitions=5, fewer=re.findall(r"errors\.(\w+)", fewer)[-1])
+
+    def producer_perf(self):
+        options = ["--num-records", "20000", "--record-size", "200", "--throughput", "-1"]
+        text = tool("producer-perf-test", "--topic", self.topic, *options, "--producer-props", f"bootstrap.servers={BOOTSTRAP}", "acks=all")
+        expect("20000 records sent" in text, True, text[-200:])
+        offsets = self.offsets()
+        expect(sum(offsets.values()), 21000, f"records in {offsets}")
+        self.report.saw("producer-perf", records=sum(offsets.values()))
+
+    def api_versions(self):
+        text = with_server("broker-api-versions")
+        expect("Produce(0)" in text and "ApiVersions(18)" in text, True, text[:200])
+        self.report.saw("api-versions", produce="Produce(0)" in text)
+
+    def cluster_id(self):
+        text = tool("cluster", "cluster-id", "--bootstrap-server", BOOTSTRAP)
+        expect("Cluster ID: " in text, True, text[:200])
+        self.report.saw("cluster-id", found=True)
+
+    def topics_delete(self):
+        self.topics("--delete", "--topic", self.topic)
+        eventually("the topic is gone", lambda: self.topic not in self.topics("--list").split())
+        again = self.topics("--delete", "--topic", self.topic, fails=True)
+        self.report.saw("topics-delete", again="does not exist" in again)
+
+    def run(self):
+        for name in (
+            "topics-create topics-list topics-describe console-producer console-consumer console-consumer-offset get-offsets topics-alter "
+            "producer-perf api-versions cluster-id topics-delete"
+        ).split():
+            self.report.scenario(name, getattr(self, name.replace("-", "_")))
+        return 1 if self.report.failed else 0
+
+
+sys.exit(JavaTools().run())

@@ -1,0 +1,127 @@
+"""aiokafka behind the driver protocol: aiokafka_driver.py BOOTSTRAP"""
+
+import asyncio
+import logging
+import sys
+import time
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from base import Driver, Failure
+from records import Record
+
+logging.basicConfig(level=logging.CRITICAL)
+
+
+class AioKafka(Driver):
+    abilities = (
+        "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
+        "tombstone empty-value consume create delete grow topics cluster offset offset-time"
+    )
+
+    def __init__(self, bootstrap):
+        self.settings = {"bootstrap_servers": bootstrap}
+        self.loop = asyncio.new_event_loop()
+        self.admin = self.run(self._start(lambda: AIOKafkaAdminClient(**self.settings)))
+
+    def run(self, coroutine):
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 25))
+
+    async def _start(self, make):
+        client = make()
+        await client.start()
+        return client
+
+    def code_of(self, error):
+        if isinstance(error, OffsetOutOfRangeError):
+            return 1
+        return error.errno if isinstance(error, KafkaError) and error.errno else type(error).__name__
+
+    def _check(self, response, entries):
+        """Admin calls of aiokafka give the bare response: (topic, error, ...) entries."""
+        for entry in getattr(response, entries):
+            if entry[1]:
+                raise Failure(entry[1], str(entry[2]) if len(entry) > 2 else "")
+
+    def create(self, topic, partitions, factor):
+        self._check(self.run(self.admin.create_topics([NewTopic(topic, partitions, factor)])), "topic_errors")
+
+    def delete(self, topic):
+        self._check(self.run(self.admin.delete_topics([topic])), "topic_error_codes")
+
+    def grow(self, topic, partitions):
+        self._check(self.run(self.admin.create_partitions({topic: NewPartitions(partitions)})), "topic_errors")
+
+    def topics(self):
+        return {topic["topic"]: len(topic["partitions"]) for topic in self.run(self.admin.describe_topics())}
+
+    def cluster(self):
+        cluster = self.run(self.admin.describe_cluster())
+        nodes = [broker["node_id"] for broker in cluster["brokers"]]
+        return len(nodes), cluster["controller_id"] in nodes
+
+    def offset(self, topic, partition, where):
+        return self.run(self._with_reader(self._offset, TopicPartition(topic, partition), where))
+
+    async def _with_reader(self, call, *arguments):
+        """A consumer for one call: one that met an error keeps it for the next call."""
+        reader = AIOKafkaConsumer(auto_offset_reset="none", enable_auto_commit=False, fetch_max_wait_ms=200, **self.settings)
+        await reader.start()
+        try:
+            return await call(reader, *arguments)
+        finally:
+            await reader.stop()
+
+    async def _offset(self, reader, place, where):
+        if where == "earliest":
+            return (await reader.beginning_offsets([place]))[place]
+        if where == "latest":
+            return (await reader.end_offsets([place]))[place]
+        found = (await reader.offsets_for_times({place: where}))[place]
+        return found.offset if found else None
+
+    def produce(self, topic, records, codec, acks, idempotent):
+        return self.run(self._produce(topic, records, codec, acks, idempotent))
+
+    async def _produce(self, topic, records, codec, acks, idempotent):
+        producer = AIOKafkaProducer(
+            compression_type=None if codec == "none" else codec,
+            acks="all" if acks == -1 else acks,
+            enable_idempotence=idempotent,
+            linger_ms=5,
+            **self.settings,
+        )
+        await producer.start()
+        try:
+            sent = [
+                await producer.send(
+                    topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    partition=record.partition,
+                    timestamp_ms=record.timestamp,
+                )
+                for record in records
+            ]
+            done = await asyncio.gather(*sent)
+            return [(one.partition, one.offset) if acks else (record.partition, -1) for one, record in zip(done, records)]
+        finally:
+            await producer.stop()
+
+    def consume(self, topic, partition, offset, count):
+        return self.run(self._with_reader(self._consume, TopicPartition(topic, partition), offset, count))
+
+    async def _consume(self, reader, place, offset, count):
+        reader.assign([place])
+        reader.seek(place, offset)
+        found, deadline = [], time.monotonic() + 15
+        while len(found) < count and time.monotonic() < deadline:
+            messages = await reader.getmany(timeout_ms=500, max_records=count - len(found))
+            for message in messages.get(place, []):
+                found.append(Record(message.partition, message.key, message.value, tuple(message.headers), message.timestamp, message.offset))
+        return found
+
+
+AioKafka(sys.argv[1]).serve()

@@ -1,0 +1,108 @@
+"""confluent-kafka (librdkafka) behind the driver protocol: confluent.py BOOTSTRAP"""
+
+import sys
+import time
+
+import confluent_kafka as ck
+from base import Driver, Failure
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from records import Record
+
+SECONDS = 20
+
+
+class Confluent(Driver):
+    abilities = (
+        "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
+        "tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max"
+    )
+
+    def __init__(self, bootstrap):
+        self.settings = {"bootstrap.servers": bootstrap, "log_level": 0}
+        self.admin = AdminClient(self.settings)
+
+    def code_of(self, error):
+        if isinstance(error, ck.KafkaException):
+            code = error.args[0].code()
+            return code if code >= -1 else error.args[0].name()
+        return super().code_of(error)
+
+    def _one(self, futures):
+        return list(futures.values())[0].result(SECONDS)
+
+    def create(self, topic, partitions, factor):
+        self._one(self.admin.create_topics([NewTopic(topic, partitions, factor)]))
+
+    def delete(self, topic):
+        self._one(self.admin.delete_topics([topic]))
+
+    def grow(self, topic, partitions):
+        self._one(self.admin.create_partitions([NewPartitions(topic, partitions)]))
+
+    def topics(self):
+        return {name: len(topic.partitions) for name, topic in self.admin.list_topics(timeout=SECONDS).topics.items()}
+
+    def cluster(self):
+        cluster = self.admin.describe_cluster().result(SECONDS)
+        return len(cluster.nodes), cluster.controller.id in [node.id for node in cluster.nodes]
+
+    def offset(self, topic, partition, where):
+        specs = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest, "max": OffsetSpec.max_timestamp}
+        spec = specs[where]() if where in specs else OffsetSpec.for_timestamp(where)
+        found = self._one(self.admin.list_offsets({ck.TopicPartition(topic, partition): spec})).offset
+        return found if found >= 0 else None
+
+    def produce(self, topic, records, codec, acks, idempotent):
+        settings = {"compression.type": codec, "acks": acks, "linger.ms": 5, "enable.idempotence": idempotent}
+        producer = ck.Producer(self.settings | settings)
+        positions, errors = {}, []
+
+        def delivered(index, error, message):
+            if error:
+                errors.append(error)
+            else:
+                positions[index] = (message.partition(), message.offset() if acks else -1)
+
+        for index, record in enumerate(records):
+            producer.produce(
+                topic,
+                partition=record.partition,
+                key=record.key,
+                value=record.value,
+                headers=list(record.headers),
+                timestamp=record.timestamp or 0,
+                on_delivery=lambda error, message, index=index: delivered(index, error, message),
+            )
+        if producer.flush(SECONDS):
+            raise Failure("UNSENT", "not all records were acknowledged")
+        if errors:
+            raise ck.KafkaException(errors[0])
+        return [positions[index] for index in range(len(records))]
+
+    def consume(self, topic, partition, offset, count):
+        consumer = ck.Consumer(
+            self.settings | {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "error", "fetch.wait.max.ms": 200}
+        )
+        consumer.assign([ck.TopicPartition(topic, partition, offset)])
+        found, deadline = [], time.monotonic() + 15
+        while len(found) < count and time.monotonic() < deadline:
+            message = consumer.poll(0.5)
+            if message is None:
+                continue
+            if message.error():
+                raise ck.KafkaException(message.error())
+            found.append(
+                Record(
+                    message.partition(),
+                    message.key(),
+                    message.value(),
+                    tuple(message.headers() or ()),
+                    message.timestamp()[1],
+                    message.offset(),
+                )
+            )
+        consumer.close()
+        return found
+
+
+Confluent(sys.argv[1]).serve()

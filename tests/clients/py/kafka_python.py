@@ -1,0 +1,92 @@
+"""kafka-python behind the driver protocol: kafka_python.py BOOTSTRAP"""
+
+import logging
+import sys
+import time
+
+import kafka
+from base import Driver, Failure
+from kafka.admin import NewPartitions, NewTopic
+from records import Record
+
+logging.basicConfig(level=logging.CRITICAL)
+SECONDS = 20
+
+
+class KafkaPython(Driver):
+    abilities = (
+        "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header repeat-header null-key empty-key "
+        "tombstone empty-value consume create delete grow topics cluster offset offset-time"
+    )
+
+    def __init__(self, bootstrap):
+        self.settings = {"bootstrap_servers": bootstrap}
+        self.admin = kafka.KafkaAdminClient(**self.settings)
+        self.reader = kafka.KafkaConsumer(
+            auto_offset_reset="none", enable_auto_commit=False, group_id=None, fetch_max_wait_ms=200, **self.settings
+        )
+
+    def code_of(self, error):
+        if isinstance(error, kafka.errors.OffsetOutOfRangeError):
+            return 1
+        return getattr(error, "errno", None) or type(error).__name__
+
+    def create(self, topic, partitions, factor):
+        self.admin.create_topics([NewTopic(topic, partitions, factor)])
+
+    def delete(self, topic):
+        self.admin.delete_topics([topic])
+
+    def grow(self, topic, partitions):
+        self.admin.create_partitions({topic: NewPartitions(partitions)})
+
+    def topics(self):
+        return {topic["name"]: len(topic["partitions"]) for topic in self.admin.describe_topics()}
+
+    def cluster(self):
+        cluster = self.admin.describe_cluster()
+        nodes = [broker.get("node_id", broker.get("broker_id")) for broker in cluster["brokers"]]
+        return len(nodes), cluster["controller_id"] in nodes
+
+    def offset(self, topic, partition, where):
+        place = kafka.TopicPartition(topic, partition)
+        if where == "earliest":
+            return self.reader.beginning_offsets([place])[place]
+        if where == "latest":
+            return self.reader.end_offsets([place])[place]
+        found = self.reader.offsets_for_times({place: where})[place]
+        return found.offset if found else None
+
+    def produce(self, topic, records, codec, acks, idempotent):
+        producer = kafka.KafkaProducer(
+            compression_type=None if codec == "none" else codec,
+            acks="all" if acks == -1 else acks,
+            enable_idempotence=idempotent,
+            linger_ms=5,
+            **self.settings,
+        )
+        try:
+            sent = [
+                producer.send(topic, record.value, record.key, list(record.headers), record.partition, record.timestamp)
+                for record in records
+            ]
+            producer.flush(SECONDS)
+            done = [future.get(SECONDS) for future in sent]
+            return [(one.partition, one.offset if acks else -1) for one in done]
+        finally:
+            producer.close()
+
+    def consume(self, topic, partition, offset, count):
+        place = kafka.TopicPartition(topic, partition)
+        self.reader.assign([place])
+        self.reader.seek(place, offset)
+        found, deadline = [], time.monotonic() + 15
+        while len(found) < count and time.monotonic() < deadline:
+            for message in self.reader.poll(timeout_ms=500, max_records=count - len(found)).get(place, []):
+                found.append(Record(message.partition, message.key, message.value, tuple(message.headers), message.timestamp, message.offset))
+        if len(found) < count and offset > self.reader.end_offsets([place])[place]:
+            raise Failure("NOTHING", "no record and no error")
+        return found
+
+
+KafkaPython(sys.argv[1]).serve()

@@ -1,0 +1,229 @@
+"""What every client library is tried with. A scenario asserts what any correct server must do and writes down what it saw."""
+
+import time
+from dataclasses import replace
+
+from driver import ClientError
+from records import FIRST_MS, STEP_MS, Record, big_record, data_set
+from report import eventually, expect, topic_name
+
+
+def error_of(call, *arguments):
+    """The name of the error a call ends with; 'none' when it succeeds."""
+    try:
+        call(*arguments)
+        return "none"
+    except ClientError as error:
+        return error.name
+
+
+class Scenarios:
+    """`admin` is a driver that can create topics for clients that cannot; `reader` one that consumes for those that cannot."""
+
+    def __init__(self, report, driver, admin, reader):
+        self.report, self.driver, self.admin, self.reader = report, driver, admin, reader
+        self.can = driver.can
+
+    def restarted(self, driver):
+        """After a scenario that killed the driver."""
+        self.admin, self.reader = (driver if helper is self.driver else helper for helper in (self.admin, self.reader))
+        self.driver = driver
+
+    def _topic(self, scenario, partitions=1):
+        topic = topic_name(self.report.client, scenario)
+        creator = self.driver if "create" in self.can else self.admin
+        creator.create(topic, partitions)
+        self._await_partitions(topic, partitions)
+        # A partition may have no leader yet. A producer that meets this repeats all of its request, and some do so record by record.
+        for partition in range(partitions):
+            eventually("a leader", lambda: error_of(self.admin.offset, topic, partition, "earliest") == "none")
+        return topic
+
+    def _await_partitions(self, topic, partitions):
+        lister = self.driver if "topics" in self.can else self.admin
+        eventually(f"{partitions} partitions in {topic}", lambda: lister.topics().get(topic) == partitions)
+
+    def _consume(self, topic, partition, offset, count):
+        reader = self.driver if "consume" in self.can else self.reader
+        return reader.consume(topic, partition, offset, count)
+
+    def _check_equal(self, topic, sent, positions, started_ms):
+        """Reads everything from the beginning and compares it, field by field, with what was sent. Returns facts for the transcript."""
+        facts = {}
+        by_partition = {}
+        for record, (partition, offset) in zip(sent, positions):
+            expect(partition, record.partition, "partition of the acknowledgement")
+            by_partition.setdefault(partition, []).append((record, offset))
+        for partition, pairs in sorted(by_partition.items()):
+            got = self._consume(topic, partition, 0, len(pairs))
+            expect(len(got), len(pairs), f"records in partition {partition}")
+            for index, ((record, acknowledged), read) in enumerate(zip(pairs, got)):
+                where = f"partition {partition} record {index}"
+                expect(read.offset, index, f"offset, {where}")
+                if acknowledged >= 0:
+                    expect(acknowledged, index, f"acknowledged offset, {where}")
+                if record.timestamp is None:
+                    expect(started_ms <= read.timestamp <= time.time() * 1000 + 1000, True, f"timestamp {read.timestamp}, {where}")
+                    read = replace(read, timestamp=None)
+                expect(replace(read, offset=None), record, where)
+            facts[f"p{partition}"] = f"{got[0].offset}-{got[-1].offset}"
+        return facts
+
+    def _produce_and_compare(self, scenario, codec="none", acks=-1, idempotent=False):
+        started_ms = int(time.time() * 1000) - 1000
+        topic = self._topic(scenario, 3)
+        sent = data_set(self.can)
+        positions = self.driver.produce(topic, sent, codec, acks, idempotent)
+        expect(len(positions), len(sent), "acknowledgements")
+        facts = self._check_equal(topic, sent, positions, started_ms)
+        self.report.saw(scenario, records=len(sent), acknowledged=sum(offset >= 0 for _, offset in positions), **facts)
+
+    def create(self):
+        topic = self._topic("create", 3)
+        facts = {
+            "again": error_of(self.driver.create, topic, 3),
+            "zero": error_of(self.driver.create, topic + "-z", 0),
+            "factor3": error_of(self.driver.create, topic + "-f", 1, 3),
+            "badname": error_of(self.driver.create, "not a name", 1),
+        }
+        for fact, error in facts.items():
+            expect(error != "none", True, f"an error for {fact}")
+        self.report.saw("create", partitions=3, **facts)
+
+    def cluster(self):
+        nodes, controller = self.driver.cluster()
+        self.report.saw("cluster", nodes=nodes, controller=controller)
+        expect((nodes, controller), (1, True), "cluster")
+
+    def records(self, codec):
+        self._produce_and_compare(f"records-{codec}", codec)
+
+    def acks(self, acks):
+        self._produce_and_compare(f"acks-{acks}", acks=acks)
+
+    def idempotent(self):
+        self._produce_and_compare("idempotent", codec="lz4" if "codec:lz4" in self.can else "none", idempotent=True)
+
+    def big(self):
+        """Records of 900 kB: just under what producers allow by default."""
+        topic = self._topic("big")
+        sent = [big_record(0, 900_000, seed) for seed in range(3)]
+        if "null-key" not in self.can:
+            sent = [replace(record, key=b"k") for record in sent]
+        positions = [position for record in sent for position in self.driver.produce(topic, [record])]
+        facts = self._check_equal(topic, sent, positions, int(time.time() * 1000) - 60_000)
+        self.report.saw("big", records=len(sent), **facts)
+
+    def _timed_topic(self, scenario, count=100):
+        """A topic whose record i of partition 0 has the time FIRST_MS + i * STEP_MS."""
+        topic = self._topic(scenario, 2)
+        writer = self.driver if "time" in self.can else self.reader
+        sent = [Record(0, b"k", b"%d" % i, (), FIRST_MS + i * STEP_MS) for i in range(count)]
+        for start in range(0, count, 20):  # several batches
+            writer.produce(topic, sent[start : start + 20])
+        return topic
+
+    def offsets(self):
+        topic = self._timed_topic("offsets")
+        offset = self.driver.offset
+        facts = {
+            "earliest": offset(topic, 0, "earliest"),
+            "latest": offset(topic, 0, "latest"),
+            "empty_earliest": offset(topic, 1, "earliest"),
+            "empty_latest": offset(topic, 1, "latest"),
+        }
+        expect(list(facts.values()), [0, 100, 0, 0], "earliest and latest")
+        if "offset-time" in self.can:
+            facts |= {
+                "time_exact": offset(topic, 0, FIRST_MS + 50 * STEP_MS),
+                "time_between": offset(topic, 0, FIRST_MS + 49 * STEP_MS + 1),
+                "time_before": offset(topic, 0, FIRST_MS - 1),
+                "time_after": offset(topic, 0, FIRST_MS + 100 * STEP_MS),
+                "time_empty": offset(topic, 1, FIRST_MS),
+            }
+            expect([facts["time_exact"], facts["time_between"], facts["time_before"]], [50, 50, 0], "offsets by time")
+            # What a client makes of "no such record" differs (none, -1, or the end); the comparison with Kafka judges it.
+            found = self._consume(topic, 0, facts["time_between"], 1)
+            expect(found[0].value, b"50", "record found by time")
+        if "offset-max" in self.can:
+            facts["max"] = offset(topic, 0, "max")
+            expect(facts["max"], 99, "offset of the greatest time")
+        self.report.saw("offsets", **facts)
+
+    def seek(self):
+        topic = self._timed_topic("seek")
+        middle = self._consume(topic, 0, 37, 5)
+        expect([(record.offset, record.value) for record in middle], [(37 + i, b"%d" % (37 + i)) for i in range(5)], "from the middle")
+        last = self._consume(topic, 0, 99, 1)
+        expect(last[0].value, b"99", "the last record")
+        beyond = error_of(self._consume, topic, 0, 5000, 1)
+        expect(beyond != "none", True, "an error beyond the end")
+        self.report.saw("seek", middle="37-41", last=last[0].offset, beyond=beyond)
+
+    def grow(self):
+        topic = self._topic("grow", 3)
+        self.driver.produce(topic, [Record(2, b"k", b"before")])
+        self.driver.grow(topic, 5)
+        self._await_partitions(topic, 5)
+        facts = {"same": error_of(self.driver.grow, topic, 5), "fewer": error_of(self.driver.grow, topic, 2)}
+        facts["unknown"] = error_of(self.driver.grow, topic_name(self.report.client, "grow-unknown"), 2)
+        for fact, error in facts.items():
+            expect(error != "none", True, f"an error for {fact}")
+        # The partitions of a running producer may be older than the topic: its client fetches them again.
+        new = eventually("a record in the new partition", lambda: self._try_produce(topic, Record(4, b"k", b"after")))
+        values = [self._consume(topic, partition, 0, 1)[0].value for partition in (2, 4)]
+        expect(values, [b"before", b"after"], "values")
+        self.report.saw("grow", partitions=5, offset=new[0][1], **facts)
+
+    def _try_produce(self, topic, record):
+        try:
+            return self.driver.produce(topic, [record])
+        except ClientError:
+            return None
+
+    def auto_create(self):
+        topic = topic_name(self.report.client, "auto")
+        positions = eventually("a record in a topic that nobody created", lambda: self._try_produce(topic, Record(0, b"k", b"v")), 20)
+        self._await_partitions(topic, 1)
+        expect(self._consume(topic, 0, 0, 1)[0].value, b"v", "value")
+        self.report.saw("auto-create", partitions=1, offset=positions[0][1])
+
+    def delete(self):
+        topic = self._topic("delete", 2)
+        self.driver.produce(topic, [Record(0, b"k", b"old")])
+        self.driver.delete(topic)
+        lister = self.driver if "topics" in self.can else self.admin
+        eventually("the topic is gone", lambda: topic not in lister.topics())
+        again = error_of(self.driver.delete, topic)
+        expect(again != "none", True, "an error for a topic that is gone")
+        creator = self.driver if "create" in self.can else self.admin
+        creator.create(topic, 1)
+        self._await_partitions(topic, 1)
+        reborn = eventually("a record in the new topic", lambda: self._try_produce(topic, Record(0, b"k", b"new")))
+        expect([record.value for record in self._consume(topic, 0, 0, 1)], [b"new"], "records of the new topic")
+        self.report.saw("delete", again=again, reborn_offset=reborn[0][1])
+
+    def all(self):
+        """(name, function) of everything this client can do."""
+        can = self.can
+        for name in ("create", "cluster"):
+            if name in can:
+                yield name, getattr(self, name)
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+            if f"codec:{codec}" in can:
+                yield f"records-{codec}", lambda codec=codec: self.records(codec)
+        if "acks0" in can:
+            yield "acks-0", lambda: self.acks(0)
+            yield "acks-1", lambda: self.acks(1)
+        if "idempotent" in can:
+            yield "idempotent", self.idempotent
+        yield "big", self.big
+        if "offset" in can:
+            yield "offsets", self.offsets
+        if "consume" in can:
+            yield "seek", self.seek
+        if "grow" in can:
+            yield "grow", self.grow
+        yield "auto-create", self.auto_create
+        if "delete" in can:
+            yield "delete", self.delete
