@@ -133,7 +133,7 @@ struct backend_grow {
  *                    ST_NO_SPACE, ST_READ_ONLY, ST_CORRUPT, ST_IO  not stored
  *                    ST_TIMED_OUT     outcome unknown; a retry may store it twice
  *      base_offset   of the batch's first record; -1: the backend gave none
- *      start_offset  of the partition's log; -1: unknown
+ *      start_offset  of the partition's log; -1: unknown, or refused before the records were looked at (K2-1)
  *      reason        static text for error_message, or NULL
  * Source: Kafka Produce; Iggy SendMessages; spec D.1.
  */

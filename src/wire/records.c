@@ -23,7 +23,6 @@ enum {
 #define MAGIC             2
 #define CODEC_MASK        7
 #define RECORD_BYTES_MIN  7 /* a record is at least a length, attributes and five varints */
-#define HEADER_BYTES_MIN  2 /* a record header is at least two lengths */
 #define VARINT_BYTES_MAX  5
 #define VARLONG_BYTES_MAX 10
 #define TIMESTAMP_NONE    (-1)
@@ -163,8 +162,8 @@ static inline const char *record_parse(const uint8_t *at, const uint8_t *end, st
         return "A record's value does not fit into the record.";
     if (!(at = varint_read(at, end, VARINT_BYTES_MAX, &headers_count)))
         return "A record's header count is not a varint.";
-    if (headers_count < 0 || headers_count > (end - at) / HEADER_BYTES_MIN)
-        return "A record's header count is more than the record can hold.";
+    if (headers_count < 0)
+        return "A record's header count is negative.";
     out->headers = (struct bytes){at, (int32_t)(end - at)};
     out->headers_count = (int32_t)headers_count;
     for (int64_t i = 0; i < headers_count; i++) {
@@ -315,6 +314,7 @@ enum status batch_check(struct bytes records, const struct batch_limits *limits,
     struct bytes body;
     enum status st = check_frame(records, out);
     out->used_bytes = (out->batch.attributes & CODEC_MASK) == CODEC_NONE ? out->batch.body.len : 0;
+    out->framed = st == ST_OK;
     if (!st)
         st = check_header(limits, out);
     if (!st)

@@ -53,6 +53,7 @@ struct batch_report {
     int64_t
         used_bytes; /* after decompression, also of a refused batch; bytes_max where that stopped it; D1-41 */
     int64_t used_slots;
+    bool framed; /* the field is one whole batch with the right CRC */
 };
 
 /*

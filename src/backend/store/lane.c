@@ -108,6 +108,7 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
     struct batch_report report;
     enum status st = batch_check(slot->part->records, &limits, &scratch, &report);
     slot->part->reason = report.reason;
+    slot->seen = report.framed && st != ST_BAD_CODEC && st != ST_TOO_BIG;
     atomic_fetch_add(&state->used_bytes, report.used_bytes);
     atomic_fetch_add(&state->used_slots, report.used_slots);
     if (st)
@@ -171,7 +172,7 @@ static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t c
     int64_t start = partition_start(lane->partition);
     for (int32_t i = 0; i < count; i++) {
         struct append_slot *slot = slots[i];
-        slot->part->start_offset = start;
+        slot->part->start_offset = slot->seen ? start : -1;
         if (slot->stored && !st && slot_wants_sync(lane, slot))
             slots[waiting++] = slot;
         else

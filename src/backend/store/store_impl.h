@@ -62,6 +62,7 @@ struct append_slot {
     int32_t records_count;
     int64_t max_timestamp;
     int32_t size_bytes;
+    bool seen;   /* the records were looked at: the answer tells where the log starts (K2-1) */
     bool stored; /* written in this round */
 };
 

@@ -166,10 +166,11 @@ static struct produce *produce_new(struct request *r) {
     p->append.parts_count = count;
     struct produce_res_partition *out = (struct produce_res_partition *)(void *)(p->append.parts + count);
     p->out.responses = (struct produce_res_topic *)(void *)(out + count);
-    p->out.responses_count = in->topic_data_count;
     for (int32_t t = 0; t < in->topic_data_count; t++) {
         const struct produce_req_topic *topic = &in->topic_data[t];
-        p->out.responses[t] =
+        if (topic->partition_data_count == 0)
+            continue; /* not answered, as on Kafka */
+        p->out.responses[p->out.responses_count++] =
             (struct produce_res_topic){.name = topic->name,
                                        .topic_id = topic->topic_id,
                                        .partition_responses = out,

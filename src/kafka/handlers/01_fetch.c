@@ -9,7 +9,7 @@
  * - Answers early when min_bytes are there, when a partition has an error other than 6 and -1 (D2-40), or when max_wait_ms has passed.
  * - A wake may be for nothing; the round then ends in fetch_on_read and parks again.
  * - No sessions: every request is a full one, any other epoch than 0 and -1 gets 70 (D2-5, KIP-227).
- * - A partition named twice is answered once, by its later entry (decisions D2-6).
+ * - A partition named twice is answered once, by its later entry (D2-6).
  * - By topic id from v13 (KIP-516). Record slices are the backend's until the answer has left.
  */
 #include "kafka/errors.h"
@@ -111,6 +111,10 @@ static bool fetch_take(struct fetch *f) {
         if (!out->error_code)
             out->error_code = target_epoch_error(f, target);
         bool good = out->error_code == KERR_NONE;
+        bool unknown =
+            out->error_code == KERR_UNKNOWN_TOPIC_OR_PARTITION || out->error_code == KERR_UNKNOWN_TOPIC_ID;
+        if (unknown && out->high_watermark < 0) /* from the start; not one that went while we waited */
+            out->aborted_transactions_count = 0;
         out->high_watermark = out->last_stable_offset = good ? part->high_watermark : -1;
         out->log_start_offset = good ? part->start_offset : -1;
         out->records =
@@ -265,6 +269,9 @@ static bool fetch_fill(struct fetch *f) {
         target->out = &to->partitions[to->partitions_count++];
         *target->out = partition_empty(p->partition);
         target->out->error_code = partition_refusal(r, topic, p);
+        if (in->isolation_level != 0 || target->out->error_code == KERR_UNKNOWN_TOPIC_OR_PARTITION)
+            target->out->aborted_transactions_count =
+                0; /* none, which is not the same as unasked (null) on the wire */
         target->part = -1;
         if (target->out->error_code) {
             f->answer_now = true;

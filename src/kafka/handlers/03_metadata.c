@@ -56,12 +56,11 @@ static void metadata_refuse(struct request *r, int16_t code) {
     if (!out.topics)
         return;
     for (int32_t i = 0; i < in->topics_count; i++) {
-        bool nameless = in->topics[i].name.len < 0;
-        out.topics[i] = (struct metadata_res_topic){
-            .error_code = code,
-            .name = nameless && r->version < ASK_BY_ID_FROM ? STR("") : in->topics[i].name,
-            .topic_id = in->topics[i].topic_id,
-            .topic_authorized_operations = OPERATIONS_NOT_ASKED};
+        out.topics[i] =
+            (struct metadata_res_topic){.error_code = code,
+                                        .name = in->topics[i].name.len < 0 ? STR("") : in->topics[i].name,
+                                        .topic_id = in->topics[i].topic_id,
+                                        .topic_authorized_operations = OPERATIONS_NOT_ASKED};
     }
     out.topics_count = in->topics_count;
     metadata_reply(r, &out);
@@ -158,10 +157,18 @@ static bool parts_mark_repeats(struct metadata *m) {
     return true;
 }
 
-static bool parts_fill(struct metadata *m, int32_t operations) {
+/* K5-1: in this order, and within it as asked. */
+static int part_rank(const struct backend_topics_part *part) {
+    return part->status == ST_UNKNOWN_ID ? 0
+           : part->status == ST_OK       ? 1
+           : part->status == ST_BAD_NAME ? 2
+                                         : 3;
+}
+
+static bool parts_fill_rank(struct metadata *m, int rank, int32_t operations) {
     for (int32_t i = 0; i < m->topics.parts_count; i++) {
         const struct backend_topics_part *part = &m->topics.parts[i];
-        if (part->topic.partitions_count < 0)
+        if (part->topic.partitions_count < 0 || part_rank(part) != rank)
             continue;
         struct metadata_res_topic *out = &m->out.topics[m->out.topics_count++];
         *out = (struct metadata_res_topic){.error_code = kerr_of(part->status),
@@ -172,6 +179,13 @@ static bool parts_fill(struct metadata *m, int32_t operations) {
             return false;
     }
     return true;
+}
+
+static bool parts_fill(struct metadata *m, int32_t operations) {
+    bool fine = true;
+    for (int rank = 0; fine && rank <= 3; rank++)
+        fine = parts_fill_rank(m, rank, operations);
+    return fine;
 }
 
 static bool list_fill(struct metadata *m, int32_t operations) {
