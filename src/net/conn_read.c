@@ -67,7 +67,6 @@ static bool conn_frame_begin(struct conn *c, const uint8_t *head) {
     c->frame_bytes = (uint32_t)bytes;
     c->frame_have = 0;
     c->frame_room = room;
-    c->deadline = CONN_NO_DEADLINE; /* what ran was for the head */
     return true;
 }
 

@@ -271,6 +271,7 @@ TEST(a_connection_that_goes_while_it_waits_for_memory_gives_its_place_to_the_nex
     server_drain(s, 60000);
     client_expect_end(b);
     client_expect_end(c);
+    CHECK(gate_wait(&s->closed, 2)); /* they don't wait for the memory any longer */
     server_release(s, 0);
     CHECK(gate_wait(&s->drained, 1));
     CHECK(client_is_closed(a));
@@ -408,6 +409,51 @@ TEST(an_answer_that_is_not_read_ends_the_connection_after_write_ms) {
     server_stop(s);
 }
 
+static void see_write_due(void *session) {
+    seen_due_ms = ((struct session *)session)->conn->write_due_ms;
+}
+
+/* B-12 */
+TEST(every_answer_has_its_own_write_deadline) {
+    struct server *s = server_start((struct server_options){0});
+    int fd = client_open_small(s);
+    client_send_big(fd, PATTERN_BYTES / 2);
+    client_send_big(fd, PATTERN_BYTES);
+    CHECK(gate_wait(&s->frames, 2));
+    server_settle(s);
+    server_call(s, 0, see_write_due);
+    int64_t first_due_ms = seen_due_ms;
+    CHECK(first_due_ms > 0);
+    while (clock_ms() < first_due_ms - 600000 + 20)
+        server_settle(s);
+    server_call(s, 0, see_write_due);
+    CHECK_EQ(seen_due_ms, first_due_ms);
+    client_expect(fd, pattern(), PATTERN_BYTES / 2);
+    CHECK(gate_wait(&s->written, 1));
+    server_settle(s);
+    server_call(s, 0, see_write_due);
+    CHECK(seen_due_ms > first_due_ms);
+    close(fd);
+    server_stop(s);
+}
+
+/* The second connection, begun later, is the clock: it closes when the first one's old deadline has passed. */
+TEST(a_deadline_that_was_met_has_no_effect_later) {
+    struct server *s = server_start((struct server_options){.read_ms = 40});
+    int fd = client_open(s);
+    client_send(fd, (const uint8_t[]){0, 0, 0, 2, 'e'}, 5);
+    server_settle(s);
+    client_send(fd, "!", 1);
+    client_expect(fd, (const uint8_t[]){0, 0, 0, 2, 'e', '!'}, 6);
+    int clock_fd = client_open(s);
+    client_send(clock_fd, (const uint8_t[]){0, 0, 0, 2, 'e'}, 5);
+    client_expect_end(clock_fd);
+    client_send_frame(fd, 'e', 10);
+    client_expect_frame(fd, 'e', 10);
+    close(fd);
+    server_stop(s);
+}
+
 /* --- writing --- */
 
 TEST(a_slow_reader_gets_every_byte_in_order) {
@@ -461,6 +507,40 @@ TEST(an_answer_after_conn_close_is_canceled_before_on_closed) {
     server_stop(s);
 }
 
+static struct op many[2500], late;
+static struct session *late_session;
+
+static void do_nothing(struct op *op) {
+    (void)op;
+}
+
+static void write_late(struct op *op) {
+    (void)op;
+    session_answer(late_session, 10);
+}
+
+/* So many ready things that the loop closes the socket's handle before it comes to write_late. */
+static void close_before_a_write(void *session) {
+    late_session = session;
+    for (size_t i = 0; i < COUNT_OF(many); i++) {
+        op_init(&many[i], loop_current(), do_nothing);
+        loop_post(&many[i]);
+    }
+    op_init(&late, loop_current(), write_late);
+    conn_close(late_session->conn);
+    loop_post(&late);
+}
+
+TEST(on_closed_waits_also_for_an_answer_that_came_as_late_as_can_be) {
+    struct server *s = server_start((struct server_options){0});
+    int fd = client_open(s);
+    server_call(s, 0, close_before_a_write);
+    CHECK(gate_wait(&s->closed, 1));
+    CHECK_EQ(gate_value(&s->lost), 1);
+    close(fd);
+    server_stop(s);
+}
+
 /* --- the end --- */
 
 /* B-13 */
@@ -500,7 +580,13 @@ TEST(an_answer_then_close_is_readable_behind_input_that_nobody_read) {
     client_send_frame(fd, 'c', 1000);
     client_send(fd, pattern(), 3 * 1000 * 1000);
     client_expect_frame(fd, 'c', 1000);
-    client_expect_end(fd);
+    client_expect_fin(fd);
+    for (int i = 0; i < 5; i++) { /* what comes after the FIN is taken as well */
+        client_send(fd, pattern(), 100000);
+        server_settle(s);
+    }
+    CHECK_EQ(gate_value(&s->closed), 0);
+    close(fd);
     CHECK(gate_wait(&s->closed, 1));
     CHECK_EQ(gate_value(&s->frames), 1);
     server_stop(s);

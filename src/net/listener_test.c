@@ -1,12 +1,11 @@
 #include "net/listener.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "net/budget.h"
 #include "net/server_test.h"
 #include "testing/test.h"
 
@@ -116,11 +115,7 @@ TEST(running_out_of_file_descriptors_does_not_stop_the_listener) {
     none = normal;
     none.rlim_cur = (rlim_t)lowest_free;
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    const struct sockaddr_in to = {
-        .sin_family = AF_INET,
-        .sin_port = htons((uint16_t)listener_port(s->listener)),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
+    const struct sockaddr_in to = client_target(s);
     int refused = 0;
     for (int i = 0; i < 3; i++)
         refused |= connect(sockets[i], (const struct sockaddr *)&to, sizeof to);
@@ -156,6 +151,10 @@ TEST(a_drain_closes_idle_connections_at_once_and_accepts_no_more) {
         client_expect_end(fd[i]);
     CHECK(gate_wait(&s->drained, 1));
     CHECK_EQ(gate_value(&s->ended), 4);
+    int late = socket(AF_INET, SOCK_STREAM, 0);
+    const struct sockaddr_in to = client_target(s);
+    CHECK_EQ(connect(late, (const struct sockaddr *)&to, sizeof to), -1);
+    close(late);
     server_stop(s);
 }
 
@@ -221,16 +220,35 @@ TEST(a_drain_of_no_time_closes_everything_at_once) {
     server_stop(s);
 }
 
+/* A grant that is on its way from another loop meets the close of the connection that waited for it. */
+TEST(memory_that_is_granted_while_its_connection_closes_is_given_back) {
+    for (int round = 0; round < 30; round++) {
+        struct server *s = server_start((struct server_options){.loops = 2, .budget_bytes = 1000});
+        int fd[6];
+        fd[0] = client_open(s);
+        client_send_frame(fd[0], 'k', 900);
+        CHECK(gate_wait(&s->frames, 1));
+        for (int i = 1; i < 6; i++) {
+            fd[i] = client_open(s);
+            client_send_frame(fd[i], 'e', 200);
+        }
+        CHECK(gate_wait(&s->opened, 6));
+        server_settle(s);
+        server_drain(s, 0);
+        CHECK(gate_wait(&s->drained, 1));
+        CHECK_EQ(budget_free_bytes(s->budget), 1000);
+        for (int i = 0; i < 6; i++)
+            close(fd[i]);
+        server_stop(s);
+    }
+}
+
 /* --- many at once, over several loops, coming and going; CHECK belongs to the test's thread, so the clients only count --- */
 
 static void *come_and_go(void *arg) {
     struct server *s = arg;
     uint8_t frame[2004], got[2004];
-    const struct sockaddr_in to = {
-        .sin_family = AF_INET,
-        .sin_port = htons((uint16_t)listener_port(s->listener)),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
+    const struct sockaddr_in to = client_target(s);
     for (int i = 0; i < 60; i++) {
         int fd = socket(AF_INET, SOCK_STREAM, 0);
         bool answered = i % 3 != 0;

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -90,6 +89,14 @@ static void answer_send(struct answer *a, const uint8_t *data, size_t len) {
     op_init(&a->write.op, conn_loop(s->conn), answer_on_written);
     s->unwritten++;
     conn_write(s->conn, &a->write);
+}
+
+void session_answer(struct session *s, size_t bytes) {
+    struct answer *a = mem_take_zeroed(1, sizeof *a);
+    expect(s, a != NULL);
+    a->session = s;
+    s->unanswered++;
+    answer_send(a, pattern(), bytes);
 }
 
 static void session_on_resume(struct op *op) {
@@ -339,14 +346,18 @@ void server_settle(struct server *s) {
             loop_call(s->loops[i], nothing, NULL);
 }
 
-static int client_connect(struct server *s, int receive_bytes) {
-    const int on = 1;
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
-    const struct sockaddr_in to = {
+struct sockaddr_in client_target(const struct server *s) {
+    return (struct sockaddr_in){
         .sin_family = AF_INET,
         .sin_port = htons((uint16_t)listener_port(s->listener)),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
+}
+
+static int client_connect(struct server *s, int receive_bytes) {
+    const int on = 1;
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const struct sockaddr_in to = client_target(s);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(fd >= 0);
     if (receive_bytes > 0)
@@ -412,9 +423,13 @@ void client_expect_frame(int fd, char command, uint32_t body_bytes) {
     mem_free(frame);
 }
 
-void client_expect_end(int fd) {
+void client_expect_fin(int fd) {
     uint8_t got;
     CHECK_EQ(recv(fd, &got, 1, 0), 0);
+}
+
+void client_expect_end(int fd) {
+    client_expect_fin(fd);
     close(fd);
 }
 

@@ -12,6 +12,8 @@
 #ifndef NET_SERVER_TEST_H
 #define NET_SERVER_TEST_H
 
+#include <netinet/in.h>
+
 #include "net/helper_test.h"
 #include "net/listener.h"
 
@@ -58,6 +60,9 @@ void server_stop(struct server *s); /* drains at once if that wasn't done, check
 void server_release(struct server *s, int session);
 void server_resume(struct server *s, int session);
 
+/* On the session's loop: queue an answer of so many pattern bytes that no frame asked for. */
+void session_answer(struct session *s, size_t bytes);
+
 /* fn(session) on the session's loop. */
 void server_call(struct server *s, int session, void (*fn)(void *session));
 
@@ -66,6 +71,7 @@ void server_settle(struct server *s);
 
 const uint8_t *pattern(void); /* PATTERN_BYTES */
 
+struct sockaddr_in client_target(const struct server *s);
 int client_open(struct server *s);       /* connected; patience of 20 seconds for each call */
 int client_open_small(struct server *s); /* with a small receive buffer */
 void client_send(int fd, const void *data, size_t len);
@@ -73,6 +79,7 @@ void client_send_frame(int fd, char command, uint32_t body_bytes); /* command an
 void client_send_big(int fd, uint32_t answer_bytes);               /* command b */
 void client_expect(int fd, const void *data, size_t len);
 void client_expect_frame(int fd, char command, uint32_t body_bytes);
+void client_expect_fin(int fd); /* EOF and not a reset */
 void client_expect_end(int fd); /* EOF and not a reset; closes fd */
 bool client_is_closed(int fd);  /* EOF or reset, after whatever; closes fd */
 

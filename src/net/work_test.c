@@ -104,6 +104,22 @@ TEST(a_thousand_pieces_complete_ops_on_a_loop) {
     loops_stop(&loop, 1);
 }
 
+static void count_run(struct work *w) {
+    (void)w;
+    gate_add(&arrived, 1);
+}
+
+TEST(work_for_a_pool_that_sleeps_wakes_it) {
+    struct work w = {0};
+    arrived.value = 0;
+    CHECK_EQ(work_start(2), ST_OK);
+    for (int i = 0; i < 100; i++) {
+        work_submit(&w, count_run);
+        CHECK(gate_wait(&arrived, i + 1));
+    }
+    work_stop();
+}
+
 TEST_OOM(work_start_survives_a_failing_allocation) {
     enum status st = work_start(2);
     if (st) {
