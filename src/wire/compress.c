@@ -250,7 +250,7 @@ static enum status snappy_inflate(struct contexts *c, struct bytes in, size_t by
     enum status st = spare_reserve_below(out, (size_t)in.len * 2, bytes_max);
     while (!st && rbuf_left(&left) > 0) {
         uint64_t len;
-        if (rbuf_be(&left, 4, &len) || len == 0 || len > rbuf_left(&left))
+        if (rbuf_be(&left, 4, &len) || len > rbuf_left(&left))
             return ST_BAD_RECORD;
         st = snappy_block(left.at, len, bytes_max, out);
         left.at += len;
@@ -303,13 +303,18 @@ static enum status lz4_inflate(struct contexts *c, struct bytes in, size_t bytes
         return ST_BAD_RECORD;
     if (!c->lz4_in && LZ4F_isError(LZ4F_createDecompressionContext(&c->lz4_in, LZ4F_VERSION)))
         return ST_NO_MEMORY;
-    LZ4F_resetDecompressionContext(c->lz4_in);
     enum status st = spare_reserve_below(out, (size_t)in.len * RATIO_GUESS / 2, bytes_max);
-    if (st)
-        return st;
     struct rbuf left = rbuf_of(in);
-    st = stream_inflate(c, lz4_step, &left, bytes_max, out);
-    return !st && rbuf_left(&left) > 0 ? ST_BAD_RECORD : st;
+    if (!st)
+        st = stream_inflate(c, lz4_step, &left, bytes_max, out);
+    if (!st && rbuf_left(&left) > 0)
+        st = ST_BAD_RECORD;
+    if (st) {
+        /* Not used again: in liblz4 1.9.4 a reset keeps the size that a broken frame declared, and the next frame fails by it. */
+        LZ4F_freeDecompressionContext(c->lz4_in);
+        c->lz4_in = NULL;
+    }
+    return st;
 }
 
 static enum status lz4_deflate(struct contexts *c, struct bytes in, struct spare *out) {

@@ -348,8 +348,8 @@ TEST(what_a_producer_may_not_write_into_the_header_is_refused) {
     }
     struct bytes batch = with(plain_batch(2, CODEC_NONE), 43, 8, 7);
     CHECK_EQ(sent(with(batch, 53, 4, 0)), ST_OK); /* a producer id with a sequence, epoch -1 */
-    batch = with(plain_batch(2, CODEC_NONE), 57, 4, 0);
-    CHECK_EQ(sent(with(batch, 23, 4, -1)), ST_BAD_RECORD); /* an empty batch */
+    CHECK_EQ(sent(batch_of("", 0, 0, CODEC_NONE)), ST_BAD_RECORD); /* an empty batch */
+    CHECK_EQ(sent(batch_of("", 0, 0, CODEC_ZSTD)), ST_BAD_RECORD);
 }
 
 TEST(zstd_needs_a_limit_that_allows_it) {
