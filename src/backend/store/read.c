@@ -2,6 +2,9 @@
 
 #include "base/mem.h"
 
+#define INLINE_BYTES_MAX \
+    ((int64_t)1 << 20) /* what a loop copies and checks for one request; the rest is the pool's */
+
 /* Where one part reads, and what it has read. */
 struct read_hold {
     struct topic *topic; /* held */
@@ -99,6 +102,8 @@ static bool read_parts(struct read_state *state, bool wait) {
     for (; state->next < r->parts_count; state->next++) {
         struct backend_read_part *part = &r->parts[state->next];
         struct read_hold *hold = &state->holds[state->next];
+        if (!wait && r->bytes >= INLINE_BYTES_MAX)
+            return false;
         hold_release_data(hold);
         part_clear(part);
         enum status st = hold_find(state->backend, hold, part);

@@ -16,6 +16,7 @@ struct watch_slot {
     struct link link; /* in lane->watchers, under its lock */
     struct watch_state *state;
     struct lane *lane;
+    int32_t part; /* of the read */
 };
 
 struct watch_state {
@@ -63,7 +64,7 @@ static void watch_on_cancel(struct op *op) {
 }
 
 /* Is there enough in all parts together? */
-static bool watch_is_met(const struct watch_state *state) {
+static bool watch_is_met_by_all(const struct watch_state *state) {
     const struct backend_read *r = state->call->read;
     int64_t bytes = 0;
     for (int32_t i = 0; i < r->parts_count; i++) {
@@ -79,11 +80,20 @@ static bool watch_is_met(const struct watch_state *state) {
     return false;
 }
 
+/* What waits for anything at all, as most do, is met by the one partition that got something. */
+static bool slot_is_met(const struct watch_slot *slot) {
+    const struct watch_state *state = slot->state;
+    const struct backend_read *r = state->call->read;
+    if (state->call->bytes_min <= 1)
+        return partition_end(read_partition(r, slot->part)) > r->parts[slot->part].offset;
+    return watch_is_met_by_all(state);
+}
+
 void lane_wake(struct lane *lane, bool gone) {
     pthread_mutex_lock(&lane->lock);
     for (struct link *l = lane->watchers.next; l != &lane->watchers; l = l->next) {
         struct watch_slot *slot = container_of(l, struct watch_slot, link);
-        if (gone || watch_is_met(slot->state))
+        if (!atomic_load(&slot->state->fired) && (gone || slot_is_met(slot)))
             watch_fire(slot->state, ST_OK);
     }
     pthread_mutex_unlock(&lane->lock);
@@ -98,6 +108,7 @@ static void watch_hang(struct watch_state *state) {
         struct watch_slot *slot = &state->slots[state->slots_count++];
         slot->state = state;
         slot->lane = lane_of(p);
+        slot->part = i;
         pthread_mutex_lock(&slot->lane->lock);
         list_push_tail(&slot->lane->watchers, &slot->link);
         pthread_mutex_unlock(&slot->lane->lock);
@@ -121,6 +132,6 @@ void store_watch_op(struct backend *backend, struct backend_watch *w) {
         return;
     }
     watch_hang(state);
-    if (watch_is_met(state)) /* something came between the read and now */
+    if (watch_is_met_by_all(state)) /* something came between the read and now */
         watch_fire(state, ST_OK);
 }

@@ -28,7 +28,7 @@ struct produce {
 
 static struct produce *produce_new(struct request *r);
 static void produce_on_stored(struct op *op);
-static void produce_answer(struct produce *p);
+static void produce_answer(struct produce *p, bool failed);
 
 /* Versions 0-2, whose body begins with acks. A stub stays open where no answer is expected; all else closes. */
 void produce_unserved(struct request *r) {
@@ -52,7 +52,7 @@ static void produce_refuse(struct produce *p, int16_t code) {
     for (int32_t t = 0; t < p->out.responses_count; t++)
         for (int32_t i = 0; i < p->out.responses[t].partition_responses_count; i++)
             p->out.responses[t].partition_responses[i].error_code = code;
-    produce_answer(p);
+    produce_answer(p, true);
 }
 
 void produce_handle(struct request *r) {
@@ -117,10 +117,12 @@ done:
 static void produce_on_stored(struct op *op) {
     struct produce *p = container_of(op, struct produce, append.op);
     const struct backend_append_part *part = p->append.parts;
+    bool failed = false;
     for (int32_t t = 0; t < p->out.responses_count; t++) {
         struct produce_res_topic *topic = &p->out.responses[t];
         for (int32_t i = 0; i < topic->partition_responses_count; i++, part++) {
             struct produce_res_partition *out = &topic->partition_responses[i];
+            failed |= part->status != ST_OK;
             out->error_code = kerr_of_append(part->status);
             out->base_offset = part->status ? -1 : part->base_offset;
             out->log_start_offset = part->start_offset;
@@ -130,15 +132,12 @@ static void produce_on_stored(struct op *op) {
                 produce_name_records(p, part, out);
         }
     }
-    produce_answer(p);
+    bool stub = !p->request->kafka->settings.backend->ops->controller;
+    produce_answer(p, failed && !stub); /* bridge off: what asks for no answer stays open (D1, bridge off) */
 }
 
-static void produce_answer(struct produce *p) {
+static void produce_answer(struct produce *p, bool failed) {
     struct request *r = p->request;
-    bool failed = false;
-    for (int32_t t = 0; t < p->out.responses_count; t++)
-        for (int32_t i = 0; i < p->out.responses[t].partition_responses_count; i++)
-            failed |= p->out.responses[t].partition_responses[i].error_code != KERR_NONE;
     if (produce_in(r)->acks != 0)
         produce_reply(r, &p->out);
     else if (!failed)
