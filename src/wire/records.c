@@ -337,7 +337,7 @@ enum status batch_check(struct bytes records, const struct batch_limits *limits,
 /* ---- build ---- */
 
 static uint64_t zigzag(int64_t v) {
-    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+    return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
 }
 
 static size_t varint_bytes(int64_t value) {
