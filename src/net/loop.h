@@ -16,7 +16,10 @@ enum status loop_new(int index, struct loop **out) MUST_USE;
 /* Start its thread. ST_IO: no thread could be made. */
 enum status loop_start(struct loop *loop) MUST_USE;
 
-/* Ask the loop to end once its handles are closed, and wait for its thread. Not from a loop's own thread. */
+/*
+ * Ask the loop to end once its sockets are closed, and wait for its thread. What was posted before has run by then; what is posted
+ * afterwards never runs. Timers don't hold it up. Not from a loop's own thread.
+ */
 void loop_stop(struct loop *loop);
 
 void loop_free(struct loop *loop); /* after loop_stop, or never started; takes NULL */
