@@ -22,7 +22,8 @@ func within(d time.Duration) (context.Context, context.CancelFunc) {
 }
 
 func open(options ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(os.Args[1])}, options...)...)
+	// By default it waits 5 s before it asks again for the metadata of a topic that was made a moment ago.
+	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(os.Args[1]), kgo.MetadataMinAge(50 * time.Millisecond)}, options...)...)
 }
 
 func main() {
