@@ -1,0 +1,175 @@
+#include "kafka/call_test.h"
+
+#include "base/mem.h"
+#include "net/budget.h"
+#include "wire/codec.h"
+
+#define ARENA_BYTES (1 << 20)
+
+/* ---- the backend: "dot.ted" with one partition, "here" with three and a setting ---- */
+
+static struct backend_setting here_setting = {{"retention.ms", 12}, {"5", 1}};
+static struct backend_topic known[] = {
+    {.name = {"dot.ted", 7}, .id = {{1}}, .partitions_count = 1},
+    {.name = {"here", 4}, .id = {{2}}, .partitions_count = 3, .settings = &here_setting, .settings_count = 1},
+};
+
+struct call_fake call_fake;
+
+static const struct backend_topic *known_find(struct str name, const struct uuid *id) {
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (name.len >= 0 ? str_equal(known[i].name, name) : uuid_equal(&known[i].id, id))
+            return &known[i];
+    return NULL;
+}
+
+static void fake_started(struct op *op) {
+    call_fake.pending = op;
+    call_fake.calls++;
+}
+
+static void fake_topics(struct backend *b, struct backend_topics *t) {
+    (void)b;
+    t->status = ST_OK;
+    if (t->all) {
+        t->topics = known;
+        t->topics_count = (int32_t)COUNT_OF(known);
+    }
+    for (int32_t i = 0; i < t->parts_count; i++) {
+        struct backend_topics_part *part = &t->parts[i];
+        if (part->status)
+            continue;
+        const struct backend_topic *found = known_find(part->name, &part->id);
+        if (found)
+            part->topic = *found;
+        else
+            part->status = part->name.len >= 0 ? ST_NOT_FOUND : ST_UNKNOWN_ID;
+    }
+    fake_started(&t->op);
+}
+
+static void fake_create(struct backend *b, struct backend_create *c) {
+    for (int32_t i = 0; i < c->parts_count; i++) {
+        if (c->parts[i].status)
+            continue;
+        c->parts[i].status = !b->ops->controller                  ? ST_NOT_CONTROLLER
+                             : known_find(c->parts[i].name, NULL) ? ST_EXISTS
+                                                                  : ST_OK;
+        c->parts[i].id.b[0] = 9;
+        call_fake.created += c->parts[i].status == ST_OK && !c->validate_only;
+    }
+    call_fake.deadline_ms = c->deadline_ms;
+    fake_started(&c->op);
+}
+
+static void fake_delete(struct backend *b, struct backend_delete *d) {
+    for (int32_t i = 0; i < d->parts_count; i++) {
+        struct backend_delete_part *part = &d->parts[i];
+        if (part->status)
+            continue;
+        part->status = !b->ops->controller                 ? ST_NOT_CONTROLLER
+                       : known_find(part->name, &part->id) ? ST_OK
+                                                           : ST_NOT_FOUND;
+        call_fake.deleted += part->status == ST_OK;
+    }
+    fake_started(&d->op);
+}
+
+static void fake_grow(struct backend *b, struct backend_grow *g) {
+    for (int32_t i = 0; i < g->parts_count; i++) {
+        if (!g->parts[i].status && !b->ops->controller)
+            g->parts[i].status = ST_NOT_CONTROLLER;
+        call_fake.grown += g->parts[i].status == ST_OK && !g->validate_only;
+    }
+    fake_started(&g->op);
+}
+
+/* The end of every log is 40, its start 4; the record of time t has offset t / 10. */
+static void fake_offsets(struct backend *b, struct backend_offsets *o) {
+    for (int32_t i = 0; i < o->parts_count; i++) {
+        struct backend_offset_part *part = &o->parts[i];
+        const struct backend_topic *topic = known_find(part->topic, NULL);
+        part->offset = part->kind == OFFSET_LATEST     ? 40
+                       : part->kind == OFFSET_EARLIEST ? 4
+                                                       : part->timestamp_ms / 10;
+        if (part->kind != OFFSET_BY_TIME)
+            part->timestamp_ms = part->kind == OFFSET_MAX_TIME ? 399 : -1;
+        if (!b->ops->controller)
+            part->status = ST_UNAVAILABLE;
+        else if (!topic || part->partition < 0 || part->partition >= topic->partitions_count)
+            part->status = ST_NOT_FOUND;
+    }
+    call_fake.asked += o->parts_count;
+    fake_started(&o->op);
+}
+
+const struct backend_ops call_managing = {.name = "managing",
+                                          .controller = true,
+                                          .topics = fake_topics,
+                                          .create = fake_create,
+                                          .delete = fake_delete,
+                                          .grow = fake_grow,
+                                          .offsets = fake_offsets};
+const struct backend_ops call_stub = {.name = "stub",
+                                      .topics = fake_topics,
+                                      .create = fake_create,
+                                      .delete = fake_delete,
+                                      .grow = fake_grow,
+                                      .offsets = fake_offsets};
+
+/* ---- one request ---- */
+
+void call_open(struct call *c, const struct backend_ops *ops) {
+    *c = (struct call){.backend = {ops}};
+    memset(&call_fake, 0, sizeof call_fake);
+    c->kafka = (struct kafka){
+        .settings = {.backend = &c->backend, .partitions_default = 2, .frame_bytes_max = 8 << 20},
+        .advertised_host = STR("host"),
+        .advertised_port = 9093,
+        .node_id = CALL_NODE,
+        .cluster_id = STR("cluster")};
+    CHECK_EQ(budget_new(64 << 20, &c->kafka.settings.budget), ST_OK);
+    list_init(&c->session.requests);
+    c->session.kafka = &c->kafka;
+    c->session.in_flight = 2;
+    c->first = (struct request){.session = &c->session};
+    list_push_tail(&c->session.requests, &c->first.link);
+    arena_init(&c->arena, NULL, 0, 64 << 20);
+}
+
+const void *call_run(struct call *c, int16_t key, int16_t version, const void *in) {
+    static const struct decode_limits limits = {.elements_max = 1 << 20, .string_max = 65536};
+    struct request *r = &c->r;
+    *r = (struct request){.kafka = &c->kafka,
+                          .session = &c->session,
+                          .in = in,
+                          .api = api_find(key),
+                          .version = version,
+                          .arrived_ms = 1000};
+    arena_init(&r->arena, NULL, 0, ARENA_BYTES);
+    list_push_tail(&c->session.requests, &r->link);
+    r->api->handle(r);
+    while (call_fake.pending) {
+        struct op *op = call_fake.pending;
+        call_fake.pending = NULL;
+        op->done(op);
+    }
+    CHECK_EQ(r->outcome, REQUEST_ANSWERED);
+
+    size_t head = kmsg_is_flexible(r->api->response(), version) ? 9 : 8;
+    c->bytes = mem_take(r->write.out.bytes);
+    wbuf_flatten(&r->write.out, c->bytes);
+    struct rbuf body = {c->bytes + head, c->bytes + r->write.out.bytes};
+    void *out = arena_take(&c->arena, r->api->response()->size);
+    CHECK_EQ(kmsg_decode(r->api->response(), version, &limits, &body, &c->arena, out), ST_OK);
+    CHECK_EQ(rbuf_left(&body), 0);
+    return out;
+}
+
+void call_close(struct call *c) {
+    wbuf_release(&c->r.write.out);
+    arena_release(&c->r.arena);
+    arena_release(&c->arena);
+    mem_free(c->bytes);
+    budget_free(c->kafka.settings.budget);
+}
