@@ -39,19 +39,4 @@ static inline enum status rbuf_uvarint(struct rbuf *in, uint32_t *out) {
     *out = v;
     return ST_OK;
 }
-/* Zigzag varint of at most 10 bytes, for record fields. ST_BAD_LENGTH: longer than that. */
-static inline enum status rbuf_varint(struct rbuf *in, int64_t *out) {
-    uint64_t v = 0;
-    for (unsigned i = 0; i < 10; i++) {
-        if (in->at == in->end)
-            return ST_TRUNCATED;
-        uint8_t b = *in->at++;
-        v |= (uint64_t)(b & 0x7f) << (7 * i);
-        if (!(b & 0x80)) {
-            *out = (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
-            return ST_OK;
-        }
-    }
-    return ST_BAD_LENGTH;
-}
 #endif
