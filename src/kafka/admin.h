@@ -19,10 +19,11 @@
 /* Until when a request with this timeout_ms may run: 1 s to 30 s from its arrival (D6-7). Monotonic. */
 int64_t admin_deadline_ms(const struct request *r, int32_t timeout_ms);
 
-/* Call where an answer grows with what the server holds, not with what the client sent: more memory for the request, 64 MiB. */
+/* Call where an answer grows with what the server holds, not with what was sent: 64 MiB more for the request. */
 void admin_allow_listing(struct request *r);
 
-/* What is wrong with the brokers that a client wants a partition on: this node alone is right. len -1: nothing. Static text. */
+/* What is wrong with the brokers that a partition is wanted on: this node alone is right. len -1: nothing.
+ * Static text. */
 struct str admin_assignment_problem(const struct request *r, struct int32s brokers);
 
 /* The text that goes with what a backend said; null where Kafka sends none. Static text. */

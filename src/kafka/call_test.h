@@ -1,7 +1,7 @@
 /*
- * A handler alone: a request made by hand, a backend that knows two topics, and the answer decoded again. No socket, no loop.
- * The topics: "dot.ted" (id 1..) with one partition, "here" (id 2..) with three and retention.ms=5. Every log has the offsets 4 to 39;
- * the record of time t has offset t / 10, and the greatest time is 399.
+ * A handler alone: a request made by hand, a backend that knows two topics, and the answer decoded again.
+ * No socket, no loop. The topics: "dot.ted" (id 1..) with one partition, "here" (id 2..) with three and
+ * retention.ms=5. Every log has the offsets 4 to 39; the record of time t has offset t / 10.
  */
 #ifndef KAFKA_CALL_TEST_H
 #define KAFKA_CALL_TEST_H

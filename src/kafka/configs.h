@@ -1,6 +1,6 @@
 /*
- * The settings of topics, and those of this server, as CreateTopics takes and DescribeConfigs shows them. The topics' own
- * stand in configs.def. Any thread.
+ * The settings of topics, and those of this server, as CreateTopics takes and DescribeConfigs shows them.
+ * The topics' own stand in configs.def. Any thread.
  */
 #ifndef KAFKA_CONFIGS_H
 #define KAFKA_CONFIGS_H

@@ -16,7 +16,8 @@ struct name_place {
 };
 
 /*
- * The place of each key, in the order of keys; memory of the request. In O(n log n): requests may have 65,536 elements a list.
+ * The place of each key, in the order of keys; memory of the request. In O(n log n): a list may have 65,536
+ * elements.
  * NULL: no memory, and the request has been closed.
  */
 struct name_place *names_place(struct request *r, const struct name_key *keys, int32_t count) MUST_USE;

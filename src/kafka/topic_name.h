@@ -15,7 +15,8 @@ struct str topic_name_problem(struct arena *a, struct str name) MUST_USE;
 /* Whether it holds a '.' or a '_': only such names can collide. */
 bool topic_name_can_collide(struct str name);
 
-/* Two names that differ only in '.' and '_': one metric name in Kafka, so the second is refused. Equal names don't collide. */
+/* Two names that differ only in '.' and '_': one metric name in Kafka, so the second is refused.
+ * Equal names don't collide. */
 bool topic_name_collides(struct str a, struct str b);
 
 /* Kafka's own topics, as Metadata marks them. */

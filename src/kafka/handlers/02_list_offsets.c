@@ -5,13 +5,14 @@
  *                                ^                                    |
  *                                +------------------------------------+ more are left to ask for
  *
- * - timestamp -1: the end; -2: the start; -3 (v7, KIP-734): the first record with the greatest time; -4 (v8): the start, as
- *   there is no tiered storage; -5 (v9), -6 (v11): nothing, for the same reason. Below those versions, and other negative
- *   ones: 35 (D3-2).
+ * - timestamp -1: the end; -2: the start; -3 (v7, KIP-734): the first record with the greatest time; -4 (v8):
+ *   the start, as there is no tiered storage; -5 (v9), -6 (v11): nothing, for the same reason. Below those
+ *   versions, and other negative ones: 35 (D3-2).
  * - A partition that stands twice in a request is answered once, with 42 (K4-2); a topic that does once.
  * - An isolation level that doesn't exist spoils the whole request, as on Kafka; committed is all (D15-1).
- * - Tens of thousands of partitions are usual where one consumer reads all there is. So that they fit into the request's
- *   memory (B-41), what was asked waits in the answer's own fields until it is answered, some thousands at a time.
+ * - Tens of thousands of partitions are usual where one consumer reads all there is. So that they fit into the
+ *   request's memory (B-41), what was asked waits in the answer's own fields until it is answered, some
+ *   thousands at a time.
  */
 #include <stdlib.h>
 
@@ -119,7 +120,7 @@ static int compare_partitions(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Each partition once, in order; those that were there twice, or ask for what their version doesn't know, have their error. */
+/* Each partition once, in order. Those that were there twice, or ask for what the version doesn't know, have their error. */
 static void topic_settle(struct list_offsets_res_topic *topic, int16_t version) {
     struct list_offsets_res_partition *partitions = topic->partitions;
     int32_t count = 0;

@@ -2,7 +2,8 @@
  * FindCoordinator, v0-v6: who keeps a group's state. One node, so it is this one, whatever the key.
  *
  * - v4 asks for several keys at once (KIP-699); repeated ones are answered repeatedly, as on Kafka.
- * - Transactions (key type 1) are refused with 53, a code no client retries; share groups and other types with 42 (D11-2).
+ * - Transactions (key type 1) are refused with 53, a code no client retries; share groups and other types with
+ *   42 (D11-2).
  */
 #include "kafka/request.h"
 

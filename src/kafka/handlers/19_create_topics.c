@@ -4,12 +4,14 @@
  *   create_topics_handle -> backend_topics (only where a name must be looked up) -> create_topics_on_known
  *                        -> backend_create -> create_topics_on_created -> answer
  *
- * - Each topic has its own outcome. Checked in this order: a name twice (42), too many names (44), the name (42, 17), configs (40),
- *   partitions and assignments (37, 42, 39), replication factor (38). A topic that exists is 36 where one of the last three
- *   fails, too: Kafka Connect relies on it (D6-2). A name that differs from an existing one in '.' and '_' only: 17.
+ * - Each topic has its own outcome. Checked in this order: a name twice (42), too many names (44), the name
+ *   (42, 17), configs (40), partitions and assignments (37, 42, 39), replication factor (38). A topic that
+ *   exists is 36 where one of the last three fails, too: Kafka Connect relies on it (D6-2). A name that differs
+ *   from an existing one in '.' and '_' only: 17.
  * - A partition count or factor of -1 is the default, in every version, as on Kafka 4.
  * - A timeout of 0 or less is over at once: 7 on all as they were asked, as on Kafka; otherwise D6-7.
- * - v5 answers with what was made and the topic's settings (KIP-525), v7 with the id (KIP-516), a random one for validate_only.
+ * - v5 answers with what was made and the topic's settings (KIP-525), v7 with the id (KIP-516), a random one
+ *   for validate_only.
  */
 #include <stdlib.h>
 

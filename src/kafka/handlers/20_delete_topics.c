@@ -1,11 +1,12 @@
 /*
  * DeleteTopics, v1-v6.
  *
- *   delete_topics_handle -> [v6: backend_topics -> delete_topics_on_known] -> backend_delete -> delete_topics_on_deleted -> answer
+ *   delete_topics_handle -> [v6: backend_topics -> delete_topics_on_known]
+ *                        -> backend_delete -> delete_topics_on_deleted -> answer
  *
  * - Each topic has its own outcome. A name or id twice: one entry with 42, and that topic stays (D7-2).
- * - v6 names topics by name or id (KIP-516) and answers with both, so they are looked up first. Both, or neither: 42 (K6-4). A name
- *   and an id that turn out to be one topic: one entry with 42.
+ * - v6 names topics by name or id (KIP-516) and answers with both, so they are looked up first. Both, or
+ *   neither: 42 (K6-4). A name and an id that turn out to be one topic: one entry with 42.
  * - A timeout of 0 or less is over at once: 7 on all as they were asked, as on Kafka; otherwise D6-7.
  */
 #include "kafka/admin.h"

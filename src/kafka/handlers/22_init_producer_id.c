@@ -1,8 +1,10 @@
 /*
  * InitProducerId, v0-v5: an id for an idempotent producer.
  *
- * - An id is the instance in 16 bits and a counter in 47; it begins at the clock, so that a restart gives new ones (D10-2).
- * - The id and epoch that v3 and later send are not continued: a new id, epoch 0, as on Kafka. One of them without the other: 42.
+ * - An id is the instance in 16 bits and a counter in 47; it begins at the clock, so that a restart gives new
+ *   ones (D10-2).
+ * - The id and epoch that v3 and later send are not continued: a new id, epoch 0, as on Kafka. One of them
+ *   without the other: 42.
  * - Transactions are not served: 35, which is final for a Java client; never a code that clients retry (D10-3).
  */
 #include "kafka/request.h"

@@ -1,9 +1,11 @@
 /*
- * OffsetForLeaderEpoch, v2-v4: where an epoch of leaders ended, so that a consumer can see that its log was cut (KIP-320).
+ * OffsetForLeaderEpoch, v2-v4: where an epoch of leaders ended, so that a consumer can see that its log was cut
+ * (KIP-320).
  *
  *   offset_for_leader_epoch_handle -> backend_offsets (latest) -> offset_for_leader_epoch_on_found -> answer
  *
- * There is one epoch, which has not ended: it goes to the end of the log. Of any other nobody knows: no error, epoch and offset -1.
+ * There is one epoch, which has not ended: it goes to the end of the log. Of any other nobody knows: no error,
+ * epoch and offset -1.
  */
 #include "kafka/epoch.h"
 #include "kafka/errors.h"

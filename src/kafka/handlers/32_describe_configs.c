@@ -3,7 +3,8 @@
  *
  *   describe_configs_handle -> backend_topics -> describe_configs_on_topics -> answer
  *
- * - Each resource has its own outcome; a type that is neither, or another broker, spoils only its own entry (D9-2).
+ * - Each resource has its own outcome; a type that is neither, or another broker, spoils only its own entry
+ *   (D9-2).
  * - A null or empty list of keys asks for all; unknown keys are left out. What is shown is in name order.
  * - cleanup.policy is read-only (D9-5), as is everything about the server.
  * - The broker "" stands for what is set for all brokers at run time: nothing.

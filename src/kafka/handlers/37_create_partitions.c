@@ -1,9 +1,11 @@
 /*
  * CreatePartitions, v0-v3: more partitions for topics (KIP-195).
  *
- *   create_partitions_handle -> backend_topics -> create_partitions_on_known -> backend_grow -> create_partitions_on_grown -> answer
+ *   create_partitions_handle -> backend_topics -> create_partitions_on_known
+ *                            -> backend_grow -> create_partitions_on_grown -> answer
  *
- * - The count is that of all partitions; one that is no increase: 37 (D8-1). Assignments are of the new ones, this node alone each: 39.
+ * - The count is that of all partitions; one that is no increase: 37 (D8-1). Assignments are of the new ones,
+ *   this node alone each: 39.
  * - A name twice: one entry with 42. A topic that doesn't exist, or has a bad name: 3.
  * - A timeout of 0 or less is over at once: 7 on all as they were asked, as on Kafka; otherwise D6-7.
  */

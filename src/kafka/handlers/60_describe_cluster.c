@@ -1,7 +1,8 @@
 /*
  * DescribeCluster, v0-v2: this server as the only broker of a cluster.
  *
- * v1 asks for brokers or controllers (KIP-919): this port answers for brokers only, else 114; what is neither: 115.
+ * v1 asks for brokers or controllers (KIP-919): this port answers for brokers only, else 114; what is neither:
+ * 115.
  */
 #include "kafka/admin.h"
 

@@ -3,9 +3,11 @@
  *
  *   describe_topic_partitions_handle -> backend_topics -> describe_topic_partitions_on_topics -> answer
  *
- * - A page holds as many partitions as the request wants, 1 to 2000 over all topics; the cursor says where the next one begins.
+ * - A page holds as many partitions as the request wants, 1 to 2000 over all topics; the cursor says where the
+ *   next one begins.
  * - Topics before the cursor's are left out, a name asked twice is answered once, an empty list asks for all.
- * - A cursor that names no topic of the list, or a negative partition, is an invalid request: 42 on every topic, as asked.
+ * - A cursor that names no topic of the list, or a negative partition, is an invalid request: 42 on every
+ *   topic, as asked.
  */
 #include <stdlib.h>
 
