@@ -119,6 +119,13 @@ class Checks(unittest.TestCase):
         self.assertNotIn("KIP", self.outcome("check_rules")[1])
         self.assertNotIn("-32", self.outcome("check_rules")[1])
 
+    def test_rules_refuses_an_api_that_is_not_listed_as_it_is_served(self):
+        self.plant("src/kafka/api.def", "API( 1, fetch, 4, 18, 4, x)\nAPI(75, describe_all, 0, 0, 0, x)\n")
+        self.plant("docs/BEHAVIOUR.md", CLEAN["docs/BEHAVIOUR.md"] + "\n| 1 | Fetch | 4–17 | 12 |\n| 75 | DescribeAll | 0 | 0 |\n")
+        self.fails("check_rules", "without ('1', 'Fetch', '4–18')", "('1', 'Fetch', '4–17') is not what")
+        self.plant("src/kafka/api.def", "API( 1, fetch, 4, 17, 4, x)\nAPI(75, describe_all, 0, 0, 0, x)\n")
+        self.passes("check_rules")
+
     def test_rules_refuses_a_setting_without_a_limit(self):
         self.plant("src/app/config.def", 'VARIABLE(MAX_A, max_a, NUMBER, "1")\nVARIABLE(MAX_B, max_b, SIZE,\n  "1")\nVARIABLE(C, c, TEXT, "1")\n')
         self.plant("docs/LIMITS.md", "| `MAX_A` |\n")
