@@ -12,6 +12,9 @@ struct log {
     struct partition *p;
 };
 
+/* A new folder, removed at the end; static text, valid until the next 4 calls. */
+const char *log_dir(void);
+
 extern int64_t fixture_wall_ms; /* what the stores' clock says */
 struct store_settings fixture_settings(const char *dir, int64_t segment_bytes);
 

@@ -14,6 +14,18 @@
 #include "store/file.h"
 #include "store/partition.h"
 
+const char *log_dir(void) {
+    static const char *above;
+    static char dirs[4][64];
+    static unsigned count;
+    if (!above)
+        above = test_dir();
+    char *dir = dirs[count % COUNT_OF(dirs)];
+    snprintf(dir, sizeof dirs[0], "%s/%u", above, count++);
+    CHECK_EQ(mkdir(dir, 0700), 0);
+    return dir;
+}
+
 int64_t fixture_wall_ms = 1000000;
 static int64_t fixture_clock(void) {
     return fixture_wall_ms;
@@ -47,7 +59,8 @@ void log_close(struct log *l) {
 }
 
 static uint8_t fixture_byte(int64_t offset, int32_t i) {
-    return (uint8_t)(offset * 131 + i * 7 + (i >> 8));
+    return (uint8_t)((offset * 131 + i * 7 + (i >> 8)) |
+                     1); /* zeros have a meaning of their own at the end */
 }
 
 /* A batch with a payload of size bytes; memory: the caller's (mem_free of payload.ptr). */

@@ -11,7 +11,7 @@
 #define MIB (1024 * 1024)
 
 TEST(what_is_appended_is_read_back_at_its_offset) {
-    struct log l = log_open(test_dir(), MIB);
+    struct log l = log_open(log_dir(), MIB);
     log_append_many(&l, 100, 300);
     CHECK_EQ(partition_start(l.p), 0);
     CHECK_EQ(partition_end(l.p), 100);
@@ -20,7 +20,7 @@ TEST(what_is_appended_is_read_back_at_its_offset) {
 }
 
 TEST(a_read_at_the_end_is_empty_and_one_past_it_is_out_of_range) {
-    struct log l = log_open(test_dir(), MIB);
+    struct log l = log_open(log_dir(), MIB);
     struct store_read r;
     CHECK_EQ(partition_read(l.p, 0, 100, true, &r), ST_OK);
     CHECK_EQ(r.runs_count, 0);
@@ -35,7 +35,7 @@ TEST(a_read_at_the_end_is_empty_and_one_past_it_is_out_of_range) {
 }
 
 TEST(a_clean_restart_keeps_everything_and_cuts_nothing) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     struct log l = log_open(dir, 64 * 1024);
     log_append_many(&l, 1000, 500);
     log_close(&l);
@@ -56,7 +56,7 @@ static const int32_t sizes[] = {0, 1, 100, 4095, 4096, 5000, 40000, 33000, 7, 70
 #define SIZES_COUNT ((int)COUNT_OF(sizes))
 
 TEST(every_offset_finds_the_batch_that_holds_it_whatever_the_sizes) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     struct log l = log_open(dir, MIB);
     int64_t base_of[600];
     int64_t end = 0;
@@ -103,7 +103,7 @@ static int read_through(struct log *l, int64_t offset, int64_t bytes_max, int32_
 }
 
 TEST(a_read_brings_as_many_whole_batches_as_bytes_max_allows) {
-    struct log l = log_open(test_dir(), 64 * MIB);
+    struct log l = log_open(log_dir(), 64 * MIB);
     log_append_many(&l, 1000, 1000);
     CHECK_EQ(read_through(&l, 0, 10000, 1000), 100);
     CHECK_EQ(read_through(&l, 0, 10999, 1000), 100);
@@ -114,7 +114,7 @@ TEST(a_read_brings_as_many_whole_batches_as_bytes_max_allows) {
 }
 
 TEST(small_batches_come_as_one_run_and_a_large_one_starts_its_own) {
-    struct log l = log_open(test_dir(), 64 * MIB);
+    struct log l = log_open(log_dir(), 64 * MIB);
     struct store_read r;
     log_append_many(&l, 50, 100);
     CHECK_EQ(log_append(&l, 1, 5000, 0), ST_OK);
@@ -132,7 +132,7 @@ TEST(small_batches_come_as_one_run_and_a_large_one_starts_its_own) {
 }
 
 TEST(batches_of_another_format_are_another_run) {
-    struct log l = log_open(test_dir(), 64 * MIB);
+    struct log l = log_open(log_dir(), 64 * MIB);
     struct store_batch b[3];
     struct store_read r;
     for (int i = 0; i < 3; i++)
@@ -151,7 +151,7 @@ TEST(batches_of_another_format_are_another_run) {
 }
 
 TEST(a_read_without_waiting_serves_what_is_cached_and_else_says_again) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     struct log l = log_open(dir, 10000);
     struct store_read r;
     log_append_many(&l, 100, 1000);
@@ -173,7 +173,7 @@ TEST(a_read_without_waiting_serves_what_is_cached_and_else_says_again) {
 }
 
 TEST(bytes_after_never_says_less_than_a_read_would_bring) {
-    struct log l = log_open(test_dir(), 100000);
+    struct log l = log_open(log_dir(), 100000);
     log_append_many(&l, 400, 1000);
     for (int64_t offset = 0; offset < 400; offset += 13) {
         int64_t stored = (400 - offset) * (1000 + BATCH_HEADER_BYTES);
@@ -186,7 +186,7 @@ TEST(bytes_after_never_says_less_than_a_read_would_bring) {
 }
 
 TEST(bytes_after_is_exact_for_one_who_read_up_to_the_end) {
-    struct log l = log_open(test_dir(), 64 * MIB);
+    struct log l = log_open(log_dir(), 64 * MIB);
     struct store_read r;
     log_append_many(&l, 40, 1000);
     CHECK_EQ(partition_read(l.p, 40, MIB, true, &r), ST_OK);
@@ -198,7 +198,7 @@ TEST(bytes_after_is_exact_for_one_who_read_up_to_the_end) {
 /* ---- appending ---- */
 
 TEST(one_append_of_many_batches_is_stored_in_order) {
-    struct log l = log_open(test_dir(), 64 * MIB);
+    struct log l = log_open(log_dir(), 64 * MIB);
     struct store_batch b[700];
     for (int i = 0; i < 700; i++)
         b[i] = fixture_batch(i, 1, 90, i);
@@ -215,7 +215,7 @@ TEST(one_append_of_many_batches_is_stored_in_order) {
 }
 
 TEST(a_batch_that_does_not_continue_the_log_is_refused) {
-    struct log l = log_open(test_dir(), MIB);
+    struct log l = log_open(log_dir(), MIB);
     log_append_many(&l, 3, 10);
     struct store_batch b = fixture_batch(4, 1, 10, 0);
     CHECK_EQ(partition_append(l.p, &b, 1), ST_INVALID);
@@ -230,7 +230,7 @@ TEST(a_batch_that_does_not_continue_the_log_is_refused) {
 }
 
 TEST(a_segment_is_sealed_before_it_passes_its_size) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     struct log l = log_open(dir, 10 * (1000 + BATCH_HEADER_BYTES));
     log_append_many(&l, 25, 1000);
     CHECK_EQ(file_bytes(log_file(dir, 0, "log")), 10 * (1000 + BATCH_HEADER_BYTES));
@@ -261,7 +261,7 @@ static struct log open_aging(const char *dir, int64_t segment_ms) {
 }
 
 TEST(a_segment_is_sealed_when_its_first_batch_is_too_old_also_after_a_restart) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     int32_t dropped;
     struct store_retention keep = {-1, -1};
     fixture_wall_ms = 1000000;
@@ -290,7 +290,7 @@ TEST(a_segment_is_sealed_when_its_first_batch_is_too_old_also_after_a_restart) {
 /* ---- retention ---- */
 
 TEST(retention_by_bytes_drops_the_oldest_while_the_rest_is_not_smaller) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     int64_t segment = 10 * (1000 + BATCH_HEADER_BYTES);
     int32_t dropped;
     struct store_read r;
@@ -318,7 +318,7 @@ TEST(retention_by_bytes_drops_the_oldest_while_the_rest_is_not_smaller) {
 
 /* D9-9: sealed segments only, by the greatest timestamp in them. */
 TEST(retention_by_time_drops_segments_whose_newest_batch_is_too_old) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     int64_t segment = 10 * (100 + BATCH_HEADER_BYTES);
     int32_t dropped;
     struct store_retention keep = {.ms = 100, .bytes = -1};
@@ -342,7 +342,7 @@ TEST(retention_by_time_drops_segments_whose_newest_batch_is_too_old) {
 }
 
 TEST(a_reader_may_finish_what_retention_takes_away) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     int32_t dropped;
     struct store_read r;
     struct store_retention keep = {.ms = -1, .bytes = 0};
@@ -378,10 +378,10 @@ static void check_time(struct log *l, int64_t timestamp_ms, int64_t want_offset)
 /* D3, KC-056, KC-058 */
 TEST(a_time_finds_the_first_batch_that_is_not_older_also_out_of_order_and_tied) {
     static const int64_t times[] = {50, 10, 10, 30, 90, 90, INT64_MIN, 70, 90, 200, 5, 200};
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     int64_t segment_bytes[] = {MIB, 3 * (100 + BATCH_HEADER_BYTES)};
     for (int k = 0; k < 2; k++) {
-        dir = test_dir();
+        dir = log_dir();
         struct log l = log_open(dir, segment_bytes[k]);
         check_time(&l, 0, -1);
         check_time(&l, INT64_MAX, -1);
@@ -404,7 +404,7 @@ TEST(a_time_finds_the_first_batch_that_is_not_older_also_out_of_order_and_tied) 
 }
 
 TEST(a_log_without_timestamps_has_no_greatest_one) {
-    struct log l = log_open(test_dir(), MIB);
+    struct log l = log_open(log_dir(), MIB);
     CHECK_EQ(log_append(&l, 1, 10, INT64_MIN), ST_OK);
     check_time(&l, INT64_MAX, -1);
     check_time(&l, 0, -1);
@@ -412,7 +412,7 @@ TEST(a_log_without_timestamps_has_no_greatest_one) {
 }
 
 TEST(a_time_is_found_through_the_index_of_a_long_segment) {
-    struct log l = log_open(test_dir(), 64 * MIB);
+    struct log l = log_open(log_dir(), 64 * MIB);
     for (int i = 0; i < 3000; i++)
         CHECK_EQ(log_append(&l, 1, 500, 10 * i), ST_OK);
     for (int i = 0; i < 3000; i += 97) {
@@ -432,7 +432,7 @@ static int open_files(void) {
 }
 
 TEST(a_partition_of_many_segments_keeps_few_files_open) {
-    const char *dir = test_dir();
+    const char *dir = log_dir();
     struct log l = log_open(dir, 100);
     log_append_many(&l, 300, 100);
     log_close(&l);
@@ -459,7 +459,7 @@ static void user_release(void *user) {
 TEST(the_callers_memory_beside_a_partition_lives_as_long_as_it) {
     struct log l = {0};
     struct store_error error;
-    struct store_settings settings = fixture_settings(test_dir(), MIB);
+    struct store_settings settings = fixture_settings(log_dir(), MIB);
     settings.user_bytes = 64;
     settings.user_init = user_init;
     settings.user_release = user_release;
@@ -479,15 +479,15 @@ TEST(the_callers_memory_beside_a_partition_lives_as_long_as_it) {
 }
 
 TEST_OOM(reading_and_appending_survive_any_failed_allocation) {
-    static const char *dir;
+    static char dir[64];
     struct store_settings settings;
     struct store *s = NULL;
     struct store_error error;
     struct topic *t = NULL;
     struct store_read r = {0};
     int64_t offset;
-    if (!dir)
-        dir = test_dir();
+    if (!dir[0])
+        strcpy(dir, log_dir());
     settings = fixture_settings(dir, 300);
     enum status st = store_open(&settings, &s, &error);
     if (!st)

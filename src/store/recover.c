@@ -66,12 +66,13 @@ static enum status scan_from(struct recovery *r, const struct index_point *point
 
 /*
  * A later batch is whole. Damage, or one write of several batches that a power cut let through in parts? The latter only
- * if the machine was started anew since, and if none of the later ones knew the bad place as synced.
+ * if the machine is known to have been started anew since, and if none of the later ones knew the bad place as synced.
  */
-static enum status judge_what_follows(struct recovery *r, struct scan *scan, bool same_boot) {
+static enum status judge_what_follows(struct recovery *r, struct scan *scan) {
     int64_t bad_position = scan->position;
+    bool power_cut = r->marks.boot != 0 && r->marks.boot != r->segment->env->boot;
     enum status st = scan_resync(scan);
-    if (!st && same_boot)
+    if (!st && !power_cut)
         r->damaged = true;
     while (!st && !r->damaged) {
         struct batch_header h;
@@ -85,7 +86,7 @@ static enum status judge_what_follows(struct recovery *r, struct scan *scan, boo
     return st == ST_NOT_FOUND ? ST_OK : st;
 }
 
-static enum status judge_end(struct recovery *r, struct scan *scan, bool same_boot) {
+static enum status judge_end(struct recovery *r, struct scan *scan) {
     r->end = (struct index_point){scan->position, scan->offset, scan->max_timestamp};
     int64_t data_end;
     enum status st = scan_zero_tail(scan, &data_end);
@@ -95,7 +96,7 @@ static enum status judge_end(struct recovery *r, struct scan *scan, bool same_bo
     if (r->damaged || data_end == r->end.position)
         return ST_OK;
     r->cut_bytes = data_end - r->end.position;
-    return judge_what_follows(r, scan, same_boot);
+    return judge_what_follows(r, scan);
 }
 
 static enum status check_log(struct recovery *r) {
@@ -117,7 +118,7 @@ static enum status check_log(struct recovery *r) {
         bool last = i == count - 1;
         if (!st || (last && st == ST_CORRUPT)) {
             r->clean = same_boot && scan.position == points[i].position && scan.position == r->file_bytes;
-            st = judge_end(r, &scan, same_boot);
+            st = judge_end(r, &scan);
             last = true;
         }
         scan_release(&scan);
