@@ -34,7 +34,8 @@ void *arena_take_many(struct arena *a, size_t count, size_t size) MUST_USE;
 struct str arena_text(struct arena *a, struct str s) MUST_USE;
 
 /* printf into the arena. ptr NULL, len -1: no memory. */
-struct str arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3))) MUST_USE;
+struct str arena_printf(struct arena *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3))) MUST_USE;
 
 void arena_release(struct arena *a); /* fine on zeroed and on released */
 #endif

@@ -14,7 +14,7 @@
 #define MUST_USE
 #endif
 
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define COUNT_OF(array)                 (sizeof(array) / sizeof((array)[0]))
 
 /* What a call inside this program can come back with. Kafka's own codes: wire/kerr.def. */

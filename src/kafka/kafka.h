@@ -18,8 +18,9 @@ struct kafka_settings {
     bool auto_create_topics;
     int32_t partitions_default;
     bool accept_compact, accept_any_replication;
-    int64_t retention_ms, retention_bytes; /* of topics that set none, as DescribeConfigs shows it; -1: unlimited */
-    int64_t segment_bytes, segment_ms;     /* 0, all four: the backend has no such settings */
+    int64_t retention_ms,
+        retention_bytes; /* of topics that set none, as DescribeConfigs shows it; -1: unlimited */
+    int64_t segment_bytes, segment_ms; /* 0, all four: the backend has no such settings */
     const char *cluster_id;
     struct backend *backend;
     struct budget *budget;

@@ -24,17 +24,17 @@ void test_add(const char *name, CMUnitTestFunction run);
     }                                                                \
     static void test_##name(void **state __attribute__((unused)))
 
-#define CHECK(cond)       assert_true(cond)
-#define CHECK_EQ(a, b)    assert_int_equal((a), (b))
-#define CHECK_TEXT(a, b)  assert_string_equal((a), (b))
+#define CHECK(cond)        assert_true(cond)
+#define CHECK_EQ(a, b)     assert_int_equal((a), (b))
+#define CHECK_TEXT(a, b)   assert_string_equal((a), (b))
 #define CHECK_MEM(a, b, n) assert_memory_equal((a), (b), (n))
 
 /* The body runs again and again, with the 1st, 2nd, ... allocation failing, until one run needs no more. */
-#define TEST_OOM(name)                        \
-    static void oom_body_##name(void);        \
-    TEST(name) {                              \
-        test_oom(oom_body_##name);            \
-    }                                         \
+#define TEST_OOM(name)                 \
+    static void oom_body_##name(void); \
+    TEST(name) {                       \
+        test_oom(oom_body_##name);     \
+    }                                  \
     static void oom_body_##name(void)
 void test_oom(void (*body)(void));
 
