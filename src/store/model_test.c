@@ -1,0 +1,292 @@
+/* The store against a model in memory, by a seeded sequence of calls, clean ends, kills and torn tails; and its threads. */
+#include "testing/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/batch_header.h"
+#include "store/log_fixture.h"
+
+#define MODEL_BATCHES_MAX 4000
+#define SEGMENT_BYTES     6000
+#define STEPS             1500
+
+struct model_batch {
+    int64_t base_offset, ts;
+    int32_t records, size;
+};
+
+static struct model {
+    struct model_batch batches[MODEL_BATCHES_MAX];
+    int count;
+    int first; /* kept by retention */
+    int64_t end;
+    uint64_t random; /* the sequence follows from it */
+    struct log log;
+} model;
+
+static uint32_t dice(uint32_t sides) {
+    model.random = model.random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(model.random >> 33) % sides;
+}
+
+static void model_append(void) {
+    struct store_batch b[8];
+    int count = 1 + (int)dice(8);
+    int64_t offset = model.end;
+    if (model.count + count > MODEL_BATCHES_MAX)
+        return;
+    for (int i = 0; i < count; i++) {
+        struct model_batch *m = &model.batches[model.count + i];
+        *m = (struct model_batch){.base_offset = offset,
+                                  .ts = dice(1000),
+                                  .records = 1 + (int32_t)dice(5),
+                                  .size = (int32_t)dice(600)};
+        b[i] = fixture_batch(offset, m->records, m->size, m->ts);
+        offset += m->records;
+    }
+    CHECK_EQ(partition_append(model.log.p, b, count), ST_OK);
+    for (int i = 0; i < count; i++)
+        fixture_batch_free(&b[i]);
+    model.count += count;
+    model.end = offset;
+}
+
+static void model_read(void) {
+    struct store_read r;
+    int64_t start = model.batches[model.first].base_offset;
+    if (model.count == model.first)
+        return;
+    int64_t offset = start + dice((uint32_t)(model.end - start)), bytes_max = dice(5000);
+    CHECK_EQ(partition_read(model.log.p, offset, bytes_max, true, &r), ST_OK);
+    int at = model.first;
+    while (model.batches[at].base_offset + model.batches[at].records <= offset)
+        at++;
+    int64_t bytes = 0;
+    int32_t run = 0;
+    int32_t in_run = 0;
+    for (; bytes < r.bytes || model.batches[at].size == 0; at++) {
+        const struct model_batch *m = &model.batches[at];
+        if (at == model.count || m->base_offset == r.next_offset)
+            break;
+        while (in_run == r.runs[run].bytes.len && m->size > 0) {
+            run++;
+            in_run = 0;
+        }
+        CHECK(payload_is(r.runs[run].bytes.ptr + in_run, m->base_offset, m->size));
+        in_run += m->size;
+        bytes += m->size;
+    }
+    CHECK_EQ(bytes, r.bytes);
+    CHECK_EQ(r.next_offset, at == model.count ? model.end : model.batches[at].base_offset);
+    store_read_release(&r);
+}
+
+static void model_find_time(void) {
+    struct store_read r;
+    int64_t ts = dice(1100), offset = -1;
+    int at = model.first;
+    while (at < model.count && model.batches[at].ts < ts)
+        at++;
+    enum status st = partition_find_time(model.log.p, ts, &offset, &r);
+    CHECK_EQ(st, at < model.count ? ST_OK : ST_NOT_FOUND);
+    if (!st)
+        CHECK_EQ(offset, model.batches[at].base_offset);
+    store_read_release(&r);
+}
+
+static void model_retain(void) {
+    struct store_retention keep = {.ms = -1, .bytes = 40000};
+    int32_t dropped;
+    CHECK_EQ(partition_retain(model.log.p, &keep, 0, &dropped), ST_OK);
+    while (model.first < model.count && model.batches[model.first].base_offset < partition_start(model.log.p))
+        model.first++;
+    CHECK(dropped == 0 || model.batches[model.first].base_offset == partition_start(model.log.p));
+    CHECK(partition_size_bytes(model.log.p) >= 40000 || dropped == 0);
+}
+
+static const char *active_file(const char *ext) {
+    static char path[256];
+    for (int at = model.count - 1; at >= model.first; at--) {
+        strcpy(path, log_file(model.log.dir, model.batches[at].base_offset, ext));
+        if (file_bytes(log_file(model.log.dir, model.batches[at].base_offset, "log")) >= 0)
+            return path;
+    }
+    return NULL;
+}
+
+/* The end comes without a sync or a mark, then perhaps some of the tail is lost; its index may be, too. */
+static void model_tear(void) {
+    log_close(&model.log);
+    const char *idx = model.count > model.first ? active_file("idx") : NULL;
+    if (idx) {
+        unlink(idx);
+        const char *path = active_file("log");
+        int64_t bytes = file_bytes(path), lose = dice(900);
+        lose = lose > bytes ? bytes : lose;
+        CHECK_EQ(truncate(path, bytes - lose), 0);
+        while (lose > 0) {
+            const struct model_batch *last = &model.batches[model.count - 1];
+            lose -= last->size + BATCH_HEADER_BYTES;
+            model.end = last->base_offset;
+            model.count--;
+        }
+    }
+    model.log = log_open(model.log.dir, SEGMENT_BYTES);
+    CHECK_EQ(partition_open(model.log.p, NULL), ST_OK);
+}
+
+static void model_reopen(void) {
+    log_close(&model.log);
+    model.log = log_open(model.log.dir, SEGMENT_BYTES);
+    CHECK_EQ(partition_open(model.log.p, NULL), ST_OK);
+}
+
+static void model_run(uint64_t seed) {
+    memset(&model, 0, sizeof model);
+    model.random = seed;
+    model.log = log_open(log_dir(), SEGMENT_BYTES);
+    for (int step = 0; step < STEPS; step++) {
+        uint32_t what = dice(100);
+        if (what < 40)
+            model_append();
+        else if (what < 80)
+            model_read();
+        else if (what < 90)
+            model_find_time();
+        else if (what < 93)
+            CHECK_EQ(partition_sync(model.log.p), ST_OK);
+        else if (what < 95)
+            model_retain();
+        else if (what < 97)
+            model_reopen();
+        else if (what < 98)
+            model_tear();
+        CHECK_EQ(partition_end(model.log.p), model.end);
+    }
+    log_close(&model.log);
+}
+
+TEST(the_store_agrees_with_its_model_over_restarts_and_torn_tails) {
+    for (uint64_t seed = 1; seed <= 6; seed++)
+        model_run(seed);
+}
+
+/* ---- threads ---- */
+
+#define READERS     3
+#define RACE_BYTES  1000
+#define RACE_APPEND 3000
+
+static struct {
+    struct log log;
+    _Atomic bool done;
+    _Atomic int64_t bad, reads;
+} race;
+
+static void *reader(void *seed_ptr) {
+    uint64_t seed = (uintptr_t)seed_ptr;
+    int64_t offset = 0;
+    while (!atomic_load(&race.done) || offset < partition_end(race.log.p)) {
+        struct store_read r;
+        enum status st = partition_read(race.log.p, offset, 20000, seed % 2 == 0, &r);
+        if (st == ST_OUT_OF_RANGE) {
+            offset = partition_start(race.log.p);
+        } else if (st == ST_AGAIN) {
+            st = partition_read(race.log.p, offset, 20000, true, &r);
+        }
+        if (!st) {
+            for (int32_t i = 0; i < r.runs_count; i++)
+                for (int32_t at = 0; at < r.runs[i].bytes.len; at += RACE_BYTES)
+                    if (!payload_is(r.runs[i].bytes.ptr + at, offset++, RACE_BYTES))
+                        atomic_fetch_add(&race.bad, 1);
+            if (offset != r.next_offset)
+                atomic_fetch_add(&race.bad, 1);
+            atomic_fetch_add(&race.reads, 1);
+        } else if (st != ST_OUT_OF_RANGE) {
+            atomic_fetch_add(&race.bad, 1);
+        }
+        if (partition_bytes_after(race.log.p, offset) < 0)
+            atomic_fetch_add(&race.bad, 1);
+        store_read_release(&r);
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        if ((seed >> 33) % 100 == 0)
+            offset = partition_start(race.log.p);
+    }
+    return NULL;
+}
+
+static void *retainer(void *unused) {
+    while (!atomic_load(&race.done)) {
+        int32_t dropped;
+        struct store_retention keep = {.ms = -1, .bytes = 300000};
+        if (partition_retain(race.log.p, &keep, 0, &dropped))
+            atomic_fetch_add(&race.bad, 1);
+        usleep(500);
+    }
+    return unused;
+}
+
+TEST(readers_and_retention_beside_a_writer_see_only_whole_batches) {
+    pthread_t threads[READERS + 1];
+    memset(&race, 0, sizeof race);
+    race.log = log_open(log_dir(), 50000);
+    CHECK_EQ(partition_open(race.log.p, NULL), ST_OK);
+    for (uintptr_t i = 0; i < READERS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, reader, (void *)(i + 1)), 0);
+    CHECK_EQ(pthread_create(&threads[READERS], NULL, retainer, NULL), 0);
+    for (int i = 0; i < RACE_APPEND; i++) {
+        CHECK_EQ(log_append(&race.log, 1, RACE_BYTES, i), ST_OK);
+        if (i % 500 == 0)
+            CHECK_EQ(partition_sync(race.log.p), ST_OK);
+    }
+    atomic_store(&race.done, true);
+    for (int i = 0; i <= READERS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQ(race.bad, 0);
+    CHECK(race.reads > 0);
+    CHECK(partition_start(race.log.p) > 0);
+    log_close(&race.log);
+}
+
+static void *read_until_gone(void *unused) {
+    for (;;) {
+        struct store_read r;
+        enum status st = partition_read(race.log.p, 0, 5000, true, &r);
+        store_read_release(&r);
+        if (st == ST_NOT_FOUND)
+            return unused;
+        if (st)
+            atomic_fetch_add(&race.bad, 1);
+    }
+}
+
+static void *append_until_gone(void *unused) {
+    while (log_append(&race.log, 1, RACE_BYTES, 0) == ST_OK)
+        ;
+    return unused;
+}
+
+TEST(a_topic_may_be_deleted_beside_its_readers_and_its_writer) {
+    pthread_t threads[3];
+    for (int round = 0; round < 5; round++) {
+        memset(&race, 0, sizeof race);
+        race.log = log_open(log_dir(), 20000);
+        log_append_many(&race.log, 100, RACE_BYTES);
+        CHECK_EQ(pthread_create(&threads[0], NULL, read_until_gone, NULL), 0);
+        CHECK_EQ(pthread_create(&threads[1], NULL, read_until_gone, NULL), 0);
+        CHECK_EQ(pthread_create(&threads[2], NULL, append_until_gone, NULL), 0);
+        while (partition_end(race.log.p) < 110)
+            sched_yield();
+        CHECK_EQ(store_topic_delete(race.log.s, race.log.t), ST_OK);
+        for (int i = 0; i < 3; i++)
+            pthread_join(threads[i], NULL);
+        CHECK_EQ(race.bad, 0);
+        CHECK_EQ(file_bytes(log_file(race.log.dir, 0, "log")), -1);
+        log_close(&race.log);
+    }
+}
