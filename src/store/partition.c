@@ -43,8 +43,9 @@ static void drop_segments(struct partition *p) {
     p->segments = NULL;
     p->segments_count = p->segments_room = 0;
     pthread_mutex_unlock(&p->lock);
-    if (count > 0)
-        segment_done(segments[count - 1]);
+    if (p->active)
+        segment_done(p->active);
+    p->active = NULL;
     for (int32_t i = 0; i < count; i++)
         segment_unref(segments[i]);
     mem_free(segments);
@@ -94,10 +95,6 @@ static void mark(struct partition *p, struct segment *active) {
     }
 }
 
-static struct segment *active_of(const struct partition *p) {
-    return p->segments_count > 0 ? p->segments[p->segments_count - 1] : NULL;
-}
-
 enum status partition_ensure_open(struct partition *p) {
     if (atomic_load(&p->deleted))
         return ST_NOT_FOUND;
@@ -109,9 +106,8 @@ enum status partition_ensure_open(struct partition *p) {
         st = ST_NOT_FOUND;
     } else if (!atomic_load(&p->is_open)) {
         st = partition_recover(p);
-        if (!st && !atomic_load(&p->closed) && active_of(p) &&
-            p->marked_position != p->marks.written.position)
-            mark(p, active_of(p));
+        if (!st && !atomic_load(&p->closed) && p->active && p->marked_position != p->marks.written.position)
+            mark(p, p->active);
         if (!st)
             atomic_store(&p->is_open, true);
     }
@@ -178,7 +174,7 @@ static enum status sync_folders(struct partition *p) {
 }
 
 static enum status sync_active(struct partition *p) {
-    struct segment *active = active_of(p);
+    struct segment *active = p->active;
     if (!active || (atomic_load(&p->unsynced_bytes) == 0 && !p->folder_new))
         return ST_OK;
     if (atomic_load(&p->closed))
@@ -201,7 +197,7 @@ static enum status add_segment(struct partition *p) {
     char path[SEGMENT_PATH_BYTES];
     struct index no_index = {0};
     int fd = -1;
-    struct segment *old = active_of(p);
+    struct segment *old = p->active;
     struct segment *s = segment_new(p->env, p->folder, atomic_load(&p->end));
     enum status st = s ? ST_OK : ST_NO_MEMORY;
     if (!st && !old)
@@ -233,6 +229,7 @@ static enum status add_segment(struct partition *p) {
     pthread_mutex_lock(&p->lock);
     p->segments[p->segments_count++] = s;
     pthread_mutex_unlock(&p->lock);
+    p->active = s;
     if (old)
         segment_done(old);
     return ST_OK;
@@ -243,7 +240,7 @@ static enum status add_segment(struct partition *p) {
  * so recovery never needs to doubt any but the last.
  */
 static enum status roll(struct partition *p) {
-    struct segment *old = active_of(p);
+    struct segment *old = p->active;
     enum status st = sync_active(p);
     if (st)
         return st;
@@ -263,7 +260,7 @@ static bool is_too_old(const struct partition *p, int64_t now_wall_ms) {
 
 /* Have an active segment that takes bytes and records more. */
 static enum status prepare_segment(struct partition *p, int64_t bytes, int64_t records) {
-    struct segment *active = active_of(p);
+    struct segment *active = p->active;
     if (bytes > POSITION_MAX || records > POSITION_MAX)
         return ST_TOO_BIG;
     if (!active)
@@ -359,7 +356,7 @@ static enum status append_locked(struct partition *p, const struct store_batch *
         st = prepare_segment(p, bytes, records);
     if (st)
         return st;
-    struct segment *active = active_of(p);
+    struct segment *active = p->active;
     int64_t entries = bytes / INDEX_INTERVAL_BYTES + 2;
     pthread_mutex_lock(&p->lock);
     st = index_reserve(&active->index, entries < count ? (int32_t)entries : count);
@@ -398,15 +395,15 @@ enum status partition_sync(struct partition *p) {
         return st;
     pthread_mutex_lock(&p->write_lock);
     st = atomic_load(&p->deleted) ? ST_NOT_FOUND : sync_active(p);
-    if (!st && active_of(p) && p->marks.written.position - p->marked_position >= SYNC_MARK_BYTES)
-        mark(p, active_of(p));
+    if (!st && p->active && p->marks.written.position - p->marked_position >= SYNC_MARK_BYTES)
+        mark(p, p->active);
     pthread_mutex_unlock(&p->write_lock);
     return st;
 }
 
 void partition_close(struct partition *p) {
     pthread_mutex_lock(&p->write_lock);
-    struct segment *active = active_of(p);
+    struct segment *active = p->active;
     if (active && !atomic_load(&p->closed)) {
         struct index_point synced = p->marks.synced;
         enum status st = sync_active(p);
@@ -461,8 +458,8 @@ static enum status drop_oldest(struct partition *p, const struct store_retention
 static enum status seal_if_too_old(struct partition *p, int64_t now_wall_ms) {
     enum status st = ST_OK;
     pthread_mutex_lock(&p->write_lock);
-    if (!atomic_load(&p->deleted) && !atomic_load(&p->closed) && active_of(p) &&
-        p->marks.written.position > 0 && is_too_old(p, now_wall_ms))
+    if (!atomic_load(&p->deleted) && !atomic_load(&p->closed) && p->active && p->marks.written.position > 0 &&
+        is_too_old(p, now_wall_ms))
         st = roll(p);
     pthread_mutex_unlock(&p->write_lock);
     return st;

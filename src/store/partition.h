@@ -36,6 +36,7 @@ struct partition {
     struct read_hint hints[PARTITION_HINTS];
     uint32_t hints_next;
     /* the writer's, under write_lock: */
+    struct segment *active;       /* the last of segments; NULL: there are none */
     struct index_marks marks;     /* of the active segment, as they would be written now */
     int64_t marked_position;      /* what its index file says is written */
     int32_t index_saved;          /* entries in the index file */

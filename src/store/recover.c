@@ -172,6 +172,7 @@ static void adopt(struct partition *p, struct recovery *r) {
     atomic_store(&p->end, r->end.offset);
     atomic_store(&p->closed, r->damaged ? ST_CORRUPT : r->read_only ? ST_READ_ONLY : ST_OK);
     segment_activate(s, r->fd, &r->index);
+    p->active = s;
     r->fd = -1;
 }
 
