@@ -98,7 +98,7 @@ function(on_binary prefix binary folder)
   suite(${prefix}${folder} ${ARGN} COMMAND env IGGY_KAFKA_BIN=${binary} tests/pytest ${folder})
 endfunction()
 
-foreach(folder app probes)
+foreach(folder app stub probes)
   on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka ${folder} QUICK TIMEOUT 120 NEEDS build.release setup.python)
   on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka ${folder} QUICK TIMEOUT 120 NEEDS setup.python)
   on_binary(tsan. ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka ${folder} TIMEOUT 120 NEEDS build.tsan setup.python)

@@ -338,11 +338,14 @@ TEST(known_keys_are_shown_once_with_value_source_and_synonyms) { /* D9-3, D9-4, 
 
 TEST(the_stub_describes_only_the_server) { /* D9-2 */
     struct describe_configs_req_resource resources[] = {{2, STR("here"), {NULL, 0}},
-                                                        {4, STR("5"), {NULL, 0}}};
+                                                        {4, STR("5"), {NULL, 0}},
+                                                        {2, STR("a b"), {NULL, 0}},
+                                                        {2, STR("here"), {NULL, 0}}};
+    const int16_t codes[] = {41, 0, 41, 41};
     struct call c;
     call_open(&c, &call_stub);
-    const struct describe_configs_res *out = describe(&c, resources, 2);
-    CHECK_EQ(out->results[0].error_code, KERR_NOT_CONTROLLER);
-    CHECK_EQ(out->results[1].error_code, 0);
+    const struct describe_configs_res *out = describe(&c, resources, 4);
+    for (int32_t i = 0; i < 4; i++)
+        CHECK_EQ(out->results[i].error_code, codes[i]);
     call_close(&c);
 }

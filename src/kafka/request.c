@@ -129,6 +129,10 @@ void request_close(struct request *r, const char *why) {
     request_end(r, REQUEST_CLOSES);
 }
 
+bool request_meets_stub(const struct request *r) {
+    return !r->kafka->settings.backend->ops->controller;
+}
+
 void request_close_version(struct request *r) {
     request_close(r, "this version is not served");
 }

@@ -60,6 +60,9 @@ void request_close(struct request *r, const char *why);
 /* B-33: a version that is not served closes. */
 void request_close_version(struct request *r);
 
+/* Whether nothing is kept here: then partitions and topics get one answer, whatever else is wrong with them (D1, D2, D4-8). */
+bool request_meets_stub(const struct request *r);
+
 /* B-36: Produce v0-v2. */
 void produce_unserved(struct request *r);
 

@@ -34,18 +34,19 @@ static void produce_answer(struct produce *p, bool failed);
 void produce_unserved(struct request *r) {
     uint64_t acks = 0;
     bool silent = rbuf_be(&r->body, sizeof(int16_t), &acks) != ST_OK || acks == 0;
-    bool stub = !r->kafka->settings.backend->ops->controller;
-    if (stub && silent && r->version >= 0 && r->version < r->api->version_min)
+    if (request_meets_stub(r) && silent && r->version >= 0 && r->version < r->api->version_min)
         request_no_reply(r);
     else
         request_close_version(r);
 }
 
 /* What refuses the whole request, before any partition is looked at. */
-static int16_t produce_refusal(const struct produce_req *in) {
+static int16_t produce_refusal(const struct request *r) {
+    const struct produce_req *in = produce_in(r);
     if (in->transactional_id.len > 0)
         return KERR_UNSUPPORTED_VERSION;
-    return in->acks < -1 || in->acks > 1 ? KERR_INVALID_REQUIRED_ACKS : KERR_NONE;
+    bool known = in->acks >= -1 && in->acks <= 1;
+    return known || request_meets_stub(r) ? KERR_NONE : KERR_INVALID_REQUIRED_ACKS;
 }
 
 static void produce_refuse(struct produce *p, int16_t code) {
@@ -60,7 +61,7 @@ void produce_handle(struct request *r) {
     struct produce *p = produce_new(r);
     if (!p)
         return;
-    int16_t refusal = produce_refusal(in);
+    int16_t refusal = produce_refusal(r);
     if (refusal) {
         produce_refuse(p, refusal);
         return;
@@ -69,12 +70,13 @@ void produce_handle(struct request *r) {
     for (int32_t t = 0; t < in->topic_data_count; t++) {
         const struct produce_req_topic *topic = &in->topic_data[t];
         bool named = r->version < 13;
+        bool refused = named && !topic_name_is_valid(topic->name) && !request_meets_stub(r); /* D1-5 */
         for (int32_t i = 0; i < topic->partition_data_count; i++, part++) {
             part->topic = named ? topic->name : STR_NULL;
             part->id = topic->topic_id;
             part->partition = topic->partition_data[i].index;
             part->records = topic->partition_data[i].records;
-            part->status = named && !topic_name_is_valid(topic->name) ? ST_BAD_NAME : ST_OK; /* D1-5 */
+            part->status = refused ? ST_BAD_NAME : ST_OK;
         }
     }
     bool waits = in->timeout_ms > 0 && in->timeout_ms < PRODUCE_WAIT_MS_MAX;
@@ -132,8 +134,9 @@ static void produce_on_stored(struct op *op) {
                 produce_name_records(p, part, out);
         }
     }
-    bool stub = !p->request->kafka->settings.backend->ops->controller;
-    produce_answer(p, failed && !stub); /* bridge off: what asks for no answer stays open (D1, bridge off) */
+    produce_answer(
+        p, failed && !request_meets_stub(
+                         p->request)); /* bridge off: what asks for no answer stays open (D1, bridge off) */
 }
 
 static void produce_answer(struct produce *p, bool failed) {

@@ -79,7 +79,9 @@ static void metadata_ask(struct metadata *m) {
         struct backend_topics_part *part = &ask->parts[ask->parts_count++];
         part->name = by_id ? STR_NULL : in->topics[i].name;
         part->id = in->topics[i].topic_id;
-        part->status = by_id || topic_name_is_valid(part->name) ? ST_OK : ST_BAD_NAME;
+        bool refused =
+            !by_id && !topic_name_is_valid(part->name) && !request_meets_stub(m->request); /* D4-8 */
+        part->status = refused ? ST_BAD_NAME : ST_OK;
     }
 }
 

@@ -241,7 +241,7 @@ static void create_topics_look_up(struct create_topics *c) {
         failed |= c->usable[i] && !outcome_is_open(c, i);
         c->known.all |= c->usable[i] && topic_name_can_collide(c->create.parts[i].name);
     }
-    if (!r->kafka->settings.backend->ops->controller || (!failed && !c->known.all)) {
+    if (request_meets_stub(r) || (!failed && !c->known.all)) {
         create_topics_store(c);
         return;
     }

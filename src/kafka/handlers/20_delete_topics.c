@@ -46,7 +46,7 @@ void delete_topics_handle(struct request *r) {
         return;
     }
     delete_topics_check(d);
-    if (r->version >= IDS_FROM && r->kafka->settings.backend->ops->controller)
+    if (r->version >= IDS_FROM && !request_meets_stub(r))
         delete_topics_look_up(d);
     else
         delete_topics_start(d);

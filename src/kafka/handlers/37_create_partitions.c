@@ -42,10 +42,10 @@ void create_partitions_handle(struct request *r) {
         return;
     }
     create_partitions_check(c);
-    if (r->kafka->settings.backend->ops->controller)
-        create_partitions_look_up(c);
-    else
+    if (request_meets_stub(r))
         create_partitions_start(c);
+    else
+        create_partitions_look_up(c);
 }
 
 /* The state, with an outcome for each topic that says nothing yet. NULL: the request has been closed. */
