@@ -8,7 +8,8 @@ Layout notation, one line per message, fields in wire order:  name:type[@version
 
 import gzip, os, re, socket, struct, time, zlib
 
-import zstandard  # tests/requirements.txt
+import zstandard  # this and the next from tests/requirements.txt
+from crc32c import crc32c
 
 LAYOUT = """
 0 Produce 9
@@ -510,45 +511,6 @@ class Conn:
 
 
 # ------------------------------------------------------------------ record batches
-def _mkcrc():
-    t = []
-    for i in range(256):
-        c = i
-        for _ in range(8):
-            c = (c >> 1) ^ (0x82F63B78 if c & 1 else 0)
-        t.append(c)
-    tt = [t]
-    for k in range(7):
-        p = tt[-1]
-        tt.append([(p[i] >> 8) ^ t[p[i] & 255] for i in range(256)])
-    return tt
-
-
-_CT = _mkcrc()
-
-
-def crc32c(b):
-    """Castagnoli, eight bytes a step"""
-    c = 0xFFFFFFFF
-    t0, t1, t2, t3, t4, t5, t6, t7 = _CT
-    n = len(b) & ~7
-    for lo, hi in struct.iter_unpack("<II", memoryview(b)[:n]):
-        c ^= lo
-        c = (
-            t7[c & 255]
-            ^ t6[c >> 8 & 255]
-            ^ t5[c >> 16 & 255]
-            ^ t4[c >> 24]
-            ^ t3[hi & 255]
-            ^ t2[hi >> 8 & 255]
-            ^ t1[hi >> 16 & 255]
-            ^ t0[hi >> 24]
-        )
-    for x in b[n:]:
-        c = t0[(c ^ x) & 255] ^ c >> 8
-    return c ^ 0xFFFFFFFF
-
-
 def record(off, ts, key, val, hdrs=(), attr=0):
     vb = lambda x: svar(-1) if x is None else svar(len(x)) + x
     b = (
