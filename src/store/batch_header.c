@@ -1,7 +1,11 @@
 #include "store/batch_header.h"
 
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h> /* AVX where the machine has it: a quarter of the time for 64 KiB */
+#else
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#endif
 
 #include "store/le.h"
 

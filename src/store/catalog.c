@@ -27,6 +27,23 @@ static const char schema[] =
 
 /* ---- SQLite in our terms ---- */
 
+/* Why the file layer failed. A full quota or a size limit isn't SQLITE_FULL, and the log is a file of its own. */
+static enum status status_of_file(const struct catalog *c) {
+    int error = 0;
+    sqlite3_file *log = NULL;
+    if (!c->db)
+        return ST_IO;
+    sqlite3_file_control(c->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (log && log->pMethods)
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
+    if (error == 0)
+        sqlite3_file_control(c->db, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
+    if (error == 0)
+        error = sqlite3_system_errno(c->db);
+    enum status st = file_status(error);
+    return st == ST_NO_SPACE || st == ST_READ_ONLY ? st : ST_IO;
+}
+
 static enum status status_of(const struct catalog *c, int code) {
     switch (code & 0xff) {
     case SQLITE_OK:
@@ -46,10 +63,8 @@ static enum status status_of(const struct catalog *c, int code) {
     case SQLITE_BUSY:
         return ST_IN_USE;
     case SQLITE_IOERR:
-    case SQLITE_CANTOPEN: {
-        enum status st = c->db ? file_status(sqlite3_system_errno(c->db)) : ST_IO;
-        return st == ST_NO_SPACE || st == ST_READ_ONLY ? st : ST_IO;
-    }
+    case SQLITE_CANTOPEN:
+        return status_of_file(c);
     default:
         return ST_IO;
     }

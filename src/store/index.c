@@ -169,7 +169,7 @@ static enum status entries_save(int fd, int64_t base_offset, const struct index 
 }
 
 enum status index_save(int at_fd, const char *path, int64_t base_offset, const struct index *x, int32_t from,
-                       const struct index_marks *marks) {
+                       const struct index_marks *marks, bool sync) {
     uint8_t h[HEADER_BYTES] = {0};
     int fd = -1;
 
@@ -190,6 +190,8 @@ enum status index_save(int at_fd, const char *path, int64_t base_offset, const s
     point_put(h + AT_SYNCED, &marks->synced);
     le_set64(h + AT_CHECK, check_of(h, AT_CHECK, base_offset));
     st = file_write_flat(fd, h, sizeof h, 0);
+    if (!st && sync)
+        st = file_sync(fd);
 fail:
     file_close(&fd);
     return st;

@@ -52,7 +52,10 @@ const struct index_entry *index_by_time(const struct index *x, int64_t timestamp
 enum status index_load(int at_fd, const char *path, int64_t base_offset, struct index *index_out,
                        struct index_marks *marks_out) MUST_USE;
 
-/* Write the entries from the given one on and then the marks; 0: the file is made new. ST_NO_SPACE, ST_READ_ONLY, ST_IO. */
+/*
+ * Write the entries from the given one on and then the marks; 0: the file is made new. sync: also to stable storage.
+ * ST_NO_SPACE, ST_READ_ONLY, ST_IO
+ */
 enum status index_save(int at_fd, const char *path, int64_t base_offset, const struct index *x, int32_t from,
-                       const struct index_marks *marks) MUST_USE;
+                       const struct index_marks *marks, bool sync) MUST_USE;
 #endif

@@ -41,6 +41,9 @@ int64_t file_bytes(const char *path); /* -1: not there */
 void file_flip(const char *path, int64_t position);
 void file_put(const char *path, int64_t position, const void *bytes, size_t size);
 
+/* Run fn in a child that may not write everything, as root may; true: it returned true. */
+bool as_nobody(bool (*fn)(const char *dir), const char *dir);
+
 /* Run fn on an open log in a child that dies without closing it, as by kill -9. */
 void log_crash(const char *dir, int64_t segment_bytes, void (*fn)(struct log *));
 #endif

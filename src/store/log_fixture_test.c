@@ -18,11 +18,13 @@ const char *log_dir(void) {
     static const char *above;
     static char dirs[4][64];
     static unsigned count;
-    if (!above)
+    if (!above) {
         above = test_dir();
+        CHECK_EQ(chmod(above, 0755), 0);
+    }
     char *dir = dirs[count % COUNT_OF(dirs)];
     snprintf(dir, sizeof dirs[0], "%s/%u", above, count++);
-    CHECK_EQ(mkdir(dir, 0700), 0);
+    CHECK_EQ(mkdir(dir, 0755), 0);
     return dir;
 }
 
@@ -166,4 +168,16 @@ void log_crash(const char *dir, int64_t segment_bytes, void (*fn)(struct log *))
     int status;
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+bool as_nobody(bool (*fn)(const char *dir), const char *dir) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        bool dropped = geteuid() != 0 || (setegid(65534) == 0 && seteuid(65534) == 0);
+        _exit(dropped && fn(dir) ? 0 : 1);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

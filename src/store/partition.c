@@ -85,14 +85,15 @@ enum status partition_reserve_segment(struct partition *p) {
 }
 
 /* Write down how far the log is good. A disk that can't take it costs only a longer start. */
-static void mark(struct partition *p, struct segment *active) {
+static void mark(struct partition *p, bool sync) {
     char path[SEGMENT_PATH_BYTES];
+    struct segment *active = p->active;
     segment_path(active, SEGMENT_INDEX, path);
-    if (index_save(p->env->dir_fd, path, active->base_offset, &active->index, p->index_saved, &p->marks) ==
-        ST_OK) {
-        p->index_saved = active->index.count;
-        p->marked_position = p->marks.written.position;
-    }
+    if (index_save(p->env->dir_fd, path, active->base_offset, &active->index, p->index_saved, &p->marks,
+                   sync))
+        return;
+    p->index_saved = active->index.count;
+    p->marked_position = p->marks.written.position;
 }
 
 enum status partition_ensure_open(struct partition *p) {
@@ -107,7 +108,7 @@ enum status partition_ensure_open(struct partition *p) {
     } else if (!atomic_load(&p->is_open)) {
         st = partition_recover(p);
         if (!st && !atomic_load(&p->closed) && p->active && p->marked_position != p->marks.written.position)
-            mark(p, p->active);
+            mark(p, false);
         if (!st)
             atomic_store(&p->is_open, true);
     }
@@ -152,15 +153,15 @@ int64_t partition_size_bytes(const struct partition *p) {
 
 /* ---- writing; all below under write_lock ---- */
 
-static enum status close_to_appends(struct partition *p, enum status why) {
-    atomic_store(&p->closed, why);
-    return why;
+static void close_to_appends(struct partition *p) {
+    atomic_store(&p->closed, ST_CORRUPT);
 }
 
 /* Bring the names of new files and folders to stable storage: the partition's, the topic's, the stream's. */
 static enum status sync_folders(struct partition *p) {
     if (!p->folder_new)
         return ST_OK;
+    mark(p, true); /* from here on, a power cut is told from damage */
     enum status st = file_sync_folder(p->env->dir_fd, p->folder);
     char above[sizeof p->folder];
     snprintf(above, sizeof above, "%s", p->folder);
@@ -179,15 +180,18 @@ static enum status sync_active(struct partition *p) {
         return ST_OK;
     if (atomic_load(&p->closed))
         return ST_IO;
+    struct index_point synced_before = p->marks.synced;
     enum status st = file_sync(active->fd);
-    if (!st)
+    if (!st) {
+        p->marks.synced = p->marks.written;
         st = sync_folders(p);
+    }
     if (st) {
-        (void)close_to_appends(p, ST_CORRUPT);
+        p->marks.synced = synced_before;
+        close_to_appends(p);
         return ST_IO;
     }
     atomic_store(&p->unsynced_bytes, 0);
-    p->marks.synced = p->marks.written;
     p->writeback_position = p->marks.written.position;
     return ST_OK;
 }
@@ -240,12 +244,11 @@ static enum status add_segment(struct partition *p) {
  * so recovery never needs to doubt any but the last.
  */
 static enum status roll(struct partition *p) {
-    struct segment *old = p->active;
     enum status st = sync_active(p);
     if (st)
         return st;
     p->marks.sealed = true;
-    mark(p, old);
+    mark(p, false);
     st = add_segment(p);
     if (st) {
         p->marks.sealed = false;
@@ -369,13 +372,13 @@ static enum status append_locked(struct partition *p, const struct store_batch *
     if (st) {
         /* What can't be cut now would stand behind later, shorter appends. */
         if (file_cut(active->fd, p->marks.written.position))
-            (void)close_to_appends(p, ST_CORRUPT);
+            close_to_appends(p);
         return st;
     }
     publish(p, active, batches, count);
     start_writeback(p, active->fd);
     if (p->marks.written.position - p->marked_position >= MARK_BYTES)
-        mark(p, active);
+        mark(p, false);
     return ST_OK;
 }
 
@@ -396,7 +399,7 @@ enum status partition_sync(struct partition *p) {
     pthread_mutex_lock(&p->write_lock);
     st = atomic_load(&p->deleted) ? ST_NOT_FOUND : sync_active(p);
     if (!st && p->active && p->marks.written.position - p->marked_position >= SYNC_MARK_BYTES)
-        mark(p, p->active);
+        mark(p, false);
     pthread_mutex_unlock(&p->write_lock);
     return st;
 }
@@ -409,7 +412,7 @@ void partition_close(struct partition *p) {
         enum status st = sync_active(p);
         if (!st &&
             (synced.position != p->marks.synced.position || p->marked_position != p->marks.written.position))
-            mark(p, active);
+            mark(p, false);
     }
     pthread_mutex_unlock(&p->write_lock);
 }
@@ -430,7 +433,7 @@ static enum status drop_oldest(struct partition *p, const struct store_retention
         return ST_OK;
     *over = keep->bytes >= 0 && bytes >= keep->bytes;
     if (!*over && keep->ms >= 0) {
-        enum status st = segment_max_timestamp(oldest, &max_timestamp);
+        enum status st = segment_age_timestamp(oldest, &max_timestamp);
         if (st) {
             segment_unref(oldest);
             return st;

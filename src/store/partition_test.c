@@ -2,6 +2,7 @@
 #include "testing/test.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/batch_header.h"
@@ -338,6 +339,24 @@ TEST(retention_by_time_drops_segments_whose_newest_batch_is_too_old) {
     CHECK_EQ(partition_retain(l.p, &keep, 5101, &dropped), ST_OK);
     CHECK_EQ(dropped, 2);
     CHECK_EQ(partition_start(l.p), 30);
+    log_close(&l);
+}
+
+TEST(a_segment_without_timestamps_is_as_old_as_its_file) {
+    const char *dir = log_dir();
+    int32_t dropped;
+    struct store_retention keep = {.ms = 100000, .bytes = -1};
+    struct log l = log_open(dir, 150);
+    CHECK_EQ(log_append(&l, 1, 100, -1), ST_OK);
+    CHECK_EQ(log_append(&l, 1, 100, INT64_MIN), ST_OK);
+    CHECK_EQ(log_append(&l, 1, 100, -1), ST_OK);
+    struct timespec times[2] = {{.tv_sec = 5000}, {.tv_sec = 5000}};
+    CHECK_EQ(utimensat(AT_FDCWD, log_file(dir, 0, "log"), times, 0), 0);
+    CHECK_EQ(partition_retain(l.p, &keep, 5000 * 1000 + 100000, &dropped), ST_OK);
+    CHECK_EQ(dropped, 0);
+    CHECK_EQ(partition_retain(l.p, &keep, 5000 * 1000 + 100001, &dropped), ST_OK);
+    CHECK_EQ(dropped, 1);
+    CHECK_EQ(partition_start(l.p), 1);
     log_close(&l);
 }
 

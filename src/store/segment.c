@@ -1,8 +1,10 @@
 #include "store/segment.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -77,7 +79,7 @@ static enum status rebuild(struct segment *s, int fd, struct index *x, int64_t *
     char path[SEGMENT_PATH_BYTES];
     segment_path(s, SEGMENT_INDEX, path);
     /* A disk that can't take it costs only this work again, next time. */
-    enum status ignored = index_save(s->env->dir_fd, path, s->base_offset, x, 0, &marks);
+    enum status ignored = index_save(s->env->dir_fd, path, s->base_offset, x, 0, &marks, false);
     (void)ignored;
     return ST_OK;
 }
@@ -202,6 +204,19 @@ enum status segment_max_timestamp(struct segment *s, int64_t *out) {
         }
     }
     *out = atomic_load(&s->max_timestamp);
+    return ST_OK;
+}
+
+enum status segment_age_timestamp(struct segment *s, int64_t *out) {
+    char path[SEGMENT_PATH_BYTES];
+    struct stat file;
+    enum status st = segment_max_timestamp(s, out);
+    if (st || *out >= 0)
+        return st;
+    segment_path(s, SEGMENT_LOG, path);
+    if (fstatat(s->env->dir_fd, path, &file, 0) != 0)
+        return file_status(errno);
+    *out = (int64_t)file.st_mtim.tv_sec * 1000 + file.st_mtim.tv_nsec / 1000000;
     return ST_OK;
 }
 

@@ -69,6 +69,9 @@ void segment_done(struct segment *s);
 /* The greatest timestamp in it. Blocks where it isn't known yet. Errors as segment_use. */
 enum status segment_max_timestamp(struct segment *s, int64_t *out) MUST_USE;
 
+/* The same for retention: where no batch has a timestamp (Kafka's -1 included), when the file was last written. */
+enum status segment_age_timestamp(struct segment *s, int64_t *out) MUST_USE;
+
 /* Remove both files. Readers who hold it keep what they have. */
 void segment_remove_files(const struct segment *s);
 #endif

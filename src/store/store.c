@@ -172,13 +172,15 @@ static uint32_t number_of_name(const char *name) {
     return len > 0 && len < 10 && strspn(name, "0123456789") == len ? (uint32_t)strtoul(name, NULL, 10) : 0;
 }
 
-static bool topic_number_is_known(struct store *s, uint32_t stream_id, uint32_t topic_id) {
+/* One byte for each number that the stream has given: whether a topic has it now. NULL: out of memory. */
+static uint8_t *known_numbers(struct store *s, const struct stream *stream) {
     struct topic *t, *next;
+    uint8_t *known = mem_take_zeroed(stream->next_topic_id, 1);
     HASH_ITER(by_name, s->registry.by_name, t, next) {
-        if (t->info.stream_id == stream_id && t->info.topic_id == topic_id)
-            return true;
+        if (known && t->info.stream_id == stream->id && t->info.topic_id < stream->next_topic_id)
+            known[t->info.topic_id] = 1;
     }
-    return false;
+    return known;
 }
 
 /*
@@ -188,23 +190,23 @@ static bool topic_number_is_known(struct store *s, uint32_t stream_id, uint32_t 
 static void remove_leftovers(struct store *s, const struct stream *stream) {
     char path[64];
     int fd;
+    DIR *dir = NULL;
+    uint8_t *known = known_numbers(s, stream);
     snprintf(path, sizeof path, "topics/%u", stream->id);
-    if (file_open(s->env.dir_fd, path, O_RDONLY | O_DIRECTORY, &fd))
-        return;
-    DIR *dir = fdopendir(fd);
-    if (!dir) {
-        file_close(&fd);
-        return;
+    if (known && !file_open(s->env.dir_fd, path, O_RDONLY | O_DIRECTORY, &fd)) {
+        dir = fdopendir(fd);
+        if (!dir)
+            file_close(&fd);
     }
-    struct dirent *e;
-    while ((e = readdir(dir))) {
+    for (struct dirent *e; dir && (e = readdir(dir));) {
         uint32_t number = number_of_name(e->d_name);
-        if (number == 0 || number >= stream->next_topic_id || topic_number_is_known(s, stream->id, number))
-            continue;
-        if (!file_remove_tree(fd, e->d_name))
+        if (number > 0 && number < stream->next_topic_id && !known[number] &&
+            !file_remove_tree(fd, e->d_name))
             s->leftovers_removed++;
     }
-    closedir(dir);
+    if (dir)
+        closedir(dir);
+    mem_free(known);
 }
 
 static enum status open_parts(struct store *s, struct store_error *error) {

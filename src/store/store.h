@@ -187,7 +187,7 @@ struct store_read {
  *
  * offset     partition_start .. partition_end; at the end: ST_OK and no runs
  * bytes_max  of payloads; the first batch comes whole even when it is larger (KIP-74)
- * wait       false: only what is in memory (page cache) and cheap: for a loop; ST_AGAIN when that isn't so
+ * wait       false: only what is in memory (page cache) and cheap, at most some 1 MiB: for a loop; ST_AGAIN when that isn't so
  * out        zeroed before; filled on ST_OK only
  * ST_OUT_OF_RANGE; ST_CORRUPT: the batch at offset fails its checksum (batches before a bad one are served); ST_NOT_FOUND: deleted;
  * ST_IO; ST_NO_MEMORY
