@@ -115,7 +115,8 @@ struct backend_grow {
 
 /* ---- records ---- */
 
-/* How a Produce names a topic: by name, or by id where name.len is -1. */
+/* A record whose time is further ahead of the clock is refused: Kafka's message.timestamp.after.max.ms. */
+#define BACKEND_TIMESTAMP_AHEAD_MS ((int64_t)3600 * 1000)
 
 /*
  * Append record batches, one a part. The backend checks them (wire/records.h batch_check), off the loop where that takes long.

@@ -10,6 +10,11 @@ struct name_key {
     int32_t number;
 };
 
+/* An id as the name of a key. Borrows. */
+static inline struct str name_of_id(const struct uuid *id) {
+    return (struct str){(const char *)id->b, (int32_t)sizeof id->b};
+}
+
 struct name_place {
     int32_t first; /* index of the first element with the same key: its own, when it is that */
     bool repeated; /* others have the same key */

@@ -8,13 +8,14 @@
 #include "wire/codec.h"
 #include "wire/header.h"
 
-#define ROOM_BYTES   4096 /* the request and the first of its arena, in one piece */
-#define FRAME_PREFIX 4
-#define ARENA_FACTOR 4 /* B-41: at most 4 times the frame and 1 MiB */
-#define ARENA_FLOOR  ((size_t)1 << 20)
-#define ANSWER_MAX   ((size_t)INT32_MAX)
-#define ELEMENTS_MAX 65536 /* B-41 */
-#define STRING_MAX   65536
+#define ROOM_BYTES    4096 /* the request and the first of its arena, in one piece */
+#define FRAME_PREFIX  4
+#define ARENA_DECODED 4  /* B-41: what a body decodes to takes at most 4 times the frame and 1 MiB */
+#define ARENA_HANDLED 16 /* and with what its handler makes of it, 16 times */
+#define ARENA_FLOOR   ((size_t)1 << 20)
+#define ANSWER_MAX    ((size_t)INT32_MAX)
+#define ELEMENTS_MAX  65536 /* B-41 */
+#define STRING_MAX    65536
 
 struct request *request_new(struct session *s, struct frame *f, int64_t now_ms) {
     struct request *r = mem_take(ROOM_BYTES);
@@ -28,7 +29,7 @@ struct request *request_new(struct session *s, struct frame *f, int64_t now_ms) 
         .frame = f,
         .step = "new",
     };
-    arena_init(&r->arena, r + 1, ROOM_BYTES - sizeof *r, (size_t)f->size_bytes * ARENA_FACTOR + ARENA_FLOOR);
+    arena_init(&r->arena, r + 1, ROOM_BYTES - sizeof *r, (size_t)f->size_bytes * ARENA_DECODED + ARENA_FLOOR);
     return r;
 }
 
@@ -55,6 +56,7 @@ static bool request_decode(struct request *r) {
         return false;
     }
     r->in = body;
+    r->arena.bytes_max = (size_t)r->frame->size_bytes * ARENA_HANDLED + ARENA_FLOOR;
     return true;
 }
 

@@ -71,6 +71,7 @@ struct contexts {
     LZ4F_dctx *lz4_in;
     ZSTD_DCtx *zstd_in;
     ZSTD_CCtx *zstd_out;
+    struct spare spare;
 };
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -86,6 +87,7 @@ static void contexts_free(void *ptr) {
     LZ4F_freeDecompressionContext(c->lz4_in);
     ZSTD_freeDCtx(c->zstd_in);
     ZSTD_freeCCtx(c->zstd_out);
+    spare_release(&c->spare);
     mem_free(c);
 }
 
@@ -107,6 +109,11 @@ static struct contexts *contexts_get(void) {
         c = NULL;
     }
     return c;
+}
+
+struct spare *spare_of_thread(void) {
+    struct contexts *c = contexts_get();
+    return c ? &c->spare : NULL;
 }
 
 /* ---- streams: zlib and lz4 hand out what they have, whatever the room ---- */

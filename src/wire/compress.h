@@ -18,6 +18,9 @@ struct spare {
 enum status spare_reserve(struct spare *s, size_t len) MUST_USE;
 void spare_release(struct spare *s); /* fine on zeroed and on released */
 
+/* One that this thread keeps until it ends, for what is inflated and looked at before anything else is. NULL: out of memory. */
+struct spare *spare_of_thread(void);
+
 /*
  * Inflate all of in into out (from byte 0). codec is not CODEC_NONE. Any thread; keeps contexts per thread until it ends.
  *

@@ -19,10 +19,6 @@
 #define ROUNDS_MAX      8
 #define REQUEST_CAPS    8 /* D1-41: a request may use so many partition caps */
 
-#define TIMESTAMP_AHEAD_MS ((int64_t)3600 * 1000) /* Kafka's message.timestamp.after.max.ms */
-
-static _Thread_local struct spare scratch; /* decompressed records; kept by the pool's thread */
-
 void lane_init(void *memory) {
     struct lane *lane = memory;
     pthread_mutex_init(&lane->lock, NULL);
@@ -102,11 +98,14 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
     const struct batch_limits limits = {
         .bytes_max = settings->batch_bytes_max,
         .slots_max = settings->slots_max,
-        .timestamp_max = clock_wall_ms() + TIMESTAMP_AHEAD_MS,
+        .timestamp_max = clock_wall_ms() + BACKEND_TIMESTAMP_AHEAD_MS,
         .zstd_allowed = state->call->zstd_allowed,
     };
     struct batch_report report;
-    enum status st = batch_check(slot->part->records, &limits, &scratch, &report);
+    struct spare *scratch = spare_of_thread();
+    if (!scratch)
+        return ST_NO_MEMORY;
+    enum status st = batch_check(slot->part->records, &limits, scratch, &report);
     slot->part->reason = report.reason;
     slot->seen = report.framed && st != ST_BAD_CODEC && st != ST_TOO_BIG;
     atomic_fetch_add(&state->used_bytes, report.used_bytes);

@@ -5,24 +5,23 @@
 #define RECORDS_BYTES_MAX \
     ((int64_t)256 << 20) /* of one stored batch, inflated: it passed a smaller limit when it came in */
 
-static _Thread_local struct spare scratch;
-
 /* Within one stored batch: the first record at or after the time, or with `greatest`, the first with the greatest time. */
 static enum status batch_find_time(struct bytes stored, int64_t base_offset, bool greatest,
                                    struct backend_offset_part *part) {
     struct batch batch;
     struct bytes body;
-    enum status st = batch_read(stored, &batch);
+    struct spare *scratch = spare_of_thread();
+    enum status st = scratch ? batch_read(stored, &batch) : ST_NO_MEMORY;
     if (!st)
-        st = batch_records(&batch, RECORDS_BYTES_MAX, &scratch, &body);
+        st = batch_records(&batch, RECORDS_BYTES_MAX, scratch, &body);
     if (st)
-        return ST_CORRUPT;
+        return st == ST_NO_MEMORY ? st : ST_CORRUPT;
     int64_t wanted = greatest ? batch.max_timestamp : part->timestamp_ms;
     struct records_iter it;
     struct record record;
     records_iter_init(&it, body, batch.records_count);
     while ((st = records_next(&it, &record)) == ST_OK) {
-        int64_t timestamp = batch.base_timestamp + record.timestamp_delta;
+        int64_t timestamp = record_timestamp(&batch, &record);
         if (timestamp >= wanted) {
             part->offset = base_offset + record.offset_delta;
             part->timestamp_ms = timestamp;

@@ -72,6 +72,9 @@ static enum status part_read(struct backend_read *r, struct backend_read_part *p
     int64_t room = r->bytes_max - r->bytes < part->bytes_max ? r->bytes_max - r->bytes : part->bytes_max;
     bool first = r->bytes == 0;
     int64_t start = partition_start(hold->partition), end = partition_end(hold->partition);
+    if (st &&
+        part->offset >= end) /* what was acknowledged behind the damage is not "no more records" (D2-36) */
+        return ST_CORRUPT;
     if (part->offset < start || part->offset > end)
         return ST_OUT_OF_RANGE;
     if (part->offset < end && (first || room > 0)) {

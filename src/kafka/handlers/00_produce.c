@@ -16,7 +16,6 @@
 
 #define PRODUCE_WAIT_MS_MAX 20000 /* D1-3 */
 #define ZSTD_FROM_VERSION   7
-#define TIMESTAMP_AHEAD_MS  ((int64_t)3600 * 1000) /* Kafka's message.timestamp.after.max.ms */
 #define RECORD_ERRORS_BYTES_MAX \
     ((int64_t)1 << 20) /* larger batches are refused without naming their records */
 
@@ -98,7 +97,7 @@ static void produce_name_records(struct produce *p, const struct backend_append_
     struct bytes body;
     struct records_iter it;
     struct record record;
-    int64_t latest = clock_wall_ms() + TIMESTAMP_AHEAD_MS;
+    int64_t latest = clock_wall_ms() + BACKEND_TIMESTAMP_AHEAD_MS;
     if (batch_read(part->records, &batch) || batch_records(&batch, RECORD_ERRORS_BYTES_MAX, &scratch, &body))
         goto done;
     out->record_errors =
@@ -107,7 +106,7 @@ static void produce_name_records(struct produce *p, const struct backend_append_
         goto done;
     records_iter_init(&it, body, batch.records_count);
     for (int32_t i = 0; records_next(&it, &record) == ST_OK; i++)
-        if (batch.base_timestamp + record.timestamp_delta > latest)
+        if (record_timestamp(&batch, &record) > latest)
             out->record_errors[out->record_errors_count++] = (struct produce_res_record_error){
                 .batch_index = i,
                 .batch_index_error_message = STR("Timestamp is too far ahead of the server's clock")};

@@ -13,6 +13,7 @@
  * - By topic id from v13 (KIP-516). Record slices are the backend's until the answer has left.
  */
 #include "kafka/errors.h"
+#include "kafka/names.h"
 #include "kafka/request.h"
 #include "kafka/topic_name.h"
 
@@ -209,46 +210,27 @@ static struct fetch *fetch_new(struct request *r) {
     return f;
 }
 
-static uint32_t target_hash(const struct fetch_req_topic *topic, int32_t partition) {
-    uint32_t h = 2166136261u ^ (uint32_t)partition * 2654435761u;
-    for (int32_t i = 0; i < topic->topic.len; i++)
-        h = (h ^ (uint8_t)topic->topic.ptr[i]) * 16777619u;
-    for (size_t i = 0; i < sizeof topic->topic_id.b; i++)
-        h = (h ^ topic->topic_id.b[i]) * 16777619u;
-    return h;
-}
-
-/* Whether target i is named again later. `seen` is a table of 1 + target numbers, a power of two long, filled from the end. */
-static bool target_is_repeated(const struct fetch *f, int32_t i, int32_t *seen, uint32_t mask) {
-    const struct fetch_req *in = fetch_in(f->request);
-    const struct fetch_req_topic *topic = &in->topics[f->targets[i].topic];
-    int32_t partition = topic->partitions[f->targets[i].entry].partition;
-    uint32_t at = target_hash(topic, partition) & mask;
-    for (; seen[at] != 0; at = (at + 1) & mask) {
-        const struct fetch_target *other = &f->targets[seen[at] - 1];
-        const struct fetch_req_topic *there = &in->topics[other->topic];
-        if (there->partitions[other->entry].partition == partition && str_equal(there->topic, topic->topic) &&
-            uuid_equal(&there->topic_id, &topic->topic_id))
-            return true;
-    }
-    seen[at] = i + 1;
-    return false;
-}
-
-/* Leave only the last of each partition. False: the request has been closed. */
+/* Leave only the last of each partition (D2-6). False: the request has been closed. */
 static bool fetch_drop_repeats(struct fetch *f) {
-    uint32_t size = 2;
-    while (size < (uint32_t)f->targets_count * 2)
-        size *= 2;
-    int32_t *seen = request_array(f->request, int32_t, size);
-    if (!seen)
+    struct request *r = f->request;
+    const struct fetch_req *in = fetch_in(r);
+    int32_t count = f->targets_count, kept = 0;
+    struct name_key *keys = request_array(r, struct name_key, count);
+    if (!keys)
         return false;
-    int32_t kept = f->targets_count;
-    for (int32_t i = f->targets_count; i-- > 0;)
-        if (!target_is_repeated(f, i, seen, size - 1))
-            f->targets[--kept] = f->targets[i];
-    f->targets_count -= kept;
-    memmove(f->targets, f->targets + kept, (size_t)f->targets_count * sizeof *f->targets);
+    for (int32_t i = 0; i < count; i++) { /* from the end, so that the last one is the first with its key */
+        const struct fetch_target *target = &f->targets[count - 1 - i];
+        const struct fetch_req_topic *topic = &in->topics[target->topic];
+        keys[i].name = r->version < BY_ID_FROM ? topic->topic : name_of_id(&topic->topic_id);
+        keys[i].number = topic->partitions[target->entry].partition;
+    }
+    const struct name_place *places = names_place(r, keys, count);
+    if (!places)
+        return false;
+    for (int32_t i = 0; i < count; i++)
+        if (places[count - 1 - i].first == count - 1 - i)
+            f->targets[kept++] = f->targets[i];
+    f->targets_count = kept;
     return true;
 }
 

@@ -9,26 +9,22 @@
  * - v10 has topic ids in the answer, v12 in the request (KIP-516). v10, v11: an id or no name is an invalid request.
  * - v13 has an error for the whole answer (KIP-1102).
  */
-#include <stdlib.h>
-
 #include "kafka/admin.h"
 #include "kafka/errors.h"
+#include "kafka/names.h"
 #include "kafka/request.h"
 #include "kafka/topic_name.h"
 
 #define METADATA_WAIT_MS 20000 /* D4-3 */
 #define ASK_BY_ID_FROM   12
-#define CLUSTER_OPERATIONS \
-    8096 /* all that Kafka knows for a cluster, and for a topic: nothing is refused without SASL */
-#define TOPIC_OPERATIONS     3576
-#define OPERATIONS_NOT_ASKED INT32_MIN
 
 struct metadata {
     struct request *request;
     struct backend_topics topics;
     struct metadata_res out;
     struct metadata_res_broker broker;
-    struct int32s this_node; /* replicas and isr of every partition */
+    struct name_place *places; /* of parts */
+    struct int32s this_node;   /* replicas and isr of every partition */
 };
 
 static void metadata_on_topics(struct op *op);
@@ -119,7 +115,7 @@ static bool topic_fill(struct metadata *m, const struct backend_topic *topic,
                        struct metadata_res_topic *out) {
     out->name = topic->name;
     out->topic_id = topic->id;
-    out->is_internal = str_equal(topic->name, STR("__consumer_offsets"));
+    out->is_internal = topic_name_is_internal(topic->name);
     out->partitions = request_array(m->request, struct metadata_res_partition, topic->partitions_count);
     if (!out->partitions)
         return false;
@@ -133,30 +129,18 @@ static bool topic_fill(struct metadata *m, const struct backend_topic *topic,
     return true;
 }
 
-static int compare_parts(const void *a, const void *b) {
-    const struct backend_topics_part *x = *(struct backend_topics_part *const *)a,
-                                     *y = *(struct backend_topics_part *const *)b;
-    if (x->name.len != y->name.len)
-        return x->name.len < y->name.len ? -1 : 1;
-    int order = x->name.len > 0 ? memcmp(x->name.ptr, y->name.ptr, (size_t)x->name.len) : 0;
-    if (order == 0)
-        order = memcmp(&x->id, &y->id, sizeof x->id);
-    return order != 0 ? order : x < y ? -1 : x > y;
-}
-
-/* Mark what was asked before: partitions_count of its (unused) topic becomes -1. False: the request has been closed. */
-static bool parts_mark_repeats(struct metadata *m) {
+/* What was asked before isn't answered again (D4-4). False: the request has been closed. */
+static bool parts_place(struct metadata *m) {
     int32_t count = m->topics.parts_count;
-    struct backend_topics_part **sorted = request_array(m->request, struct backend_topics_part *, count);
-    if (!sorted)
+    struct name_key *keys = request_array(m->request, struct name_key, count);
+    if (!keys)
         return false;
-    for (int32_t i = 0; i < count; i++)
-        sorted[i] = &m->topics.parts[i];
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_parts);
-    for (int32_t i = 1; i < count; i++)
-        if (str_equal(sorted[i]->name, sorted[i - 1]->name) && uuid_equal(&sorted[i]->id, &sorted[i - 1]->id))
-            sorted[i]->topic.partitions_count = -1;
-    return true;
+    for (int32_t i = 0; i < count; i++) {
+        const struct backend_topics_part *part = &m->topics.parts[i];
+        keys[i].name = part->name.len < 0 ? name_of_id(&part->id) : part->name;
+    }
+    m->places = names_place(m->request, keys, count);
+    return m->places != NULL;
 }
 
 /* K5-1: in this order, and within it as asked. */
@@ -170,7 +154,7 @@ static int part_rank(const struct backend_topics_part *part) {
 static bool parts_fill_rank(struct metadata *m, int rank, int32_t operations) {
     for (int32_t i = 0; i < m->topics.parts_count; i++) {
         const struct backend_topics_part *part = &m->topics.parts[i];
-        if (part->topic.partitions_count < 0 || part_rank(part) != rank)
+        if (m->places[i].first != i || part_rank(part) != rank)
             continue;
         struct metadata_res_topic *out = &m->out.topics[m->out.topics_count++];
         *out = (struct metadata_res_topic){.error_code = kerr_of(part->status),
@@ -215,7 +199,7 @@ static bool metadata_fill_server(struct metadata *m) {
     m->out.cluster_id = k->cluster_id;
     m->out.controller_id = k->node_id;
     m->out.cluster_authorized_operations =
-        metadata_in(r)->include_cluster_authorized_operations ? CLUSTER_OPERATIONS : OPERATIONS_NOT_ASKED;
+        metadata_in(r)->include_cluster_authorized_operations ? OPERATIONS_OF_CLUSTER : OPERATIONS_NOT_ASKED;
     return true;
 }
 
@@ -227,10 +211,10 @@ static void metadata_on_topics(struct op *op) {
         return;
     }
     int32_t operations =
-        metadata_in(r)->include_topic_authorized_operations ? TOPIC_OPERATIONS : OPERATIONS_NOT_ASKED;
+        metadata_in(r)->include_topic_authorized_operations ? OPERATIONS_OF_TOPIC : OPERATIONS_NOT_ASKED;
     m->out.topics =
         request_array(r, struct metadata_res_topic, m->topics.parts_count + m->topics.topics_count);
-    if (!m->out.topics || !metadata_fill_server(m) || !parts_mark_repeats(m))
+    if (!m->out.topics || !metadata_fill_server(m) || !parts_place(m))
         return;
     if (!parts_fill(m, operations) || !list_fill(m, operations))
         return;
