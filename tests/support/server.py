@@ -66,6 +66,10 @@ class Server:
         with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
             return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) * 1024
 
+    def descriptors(self):
+        """Open file descriptors, sockets among them."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
     def kill(self):
         self.process.kill()
         return self.process.wait()
@@ -83,9 +87,14 @@ class Server:
     def __enter__(self):
         return self if self.process else self.start()
 
-    def __exit__(self, *_):
-        if self.process and self.process.poll() is None:
+    def __exit__(self, error, *_):
+        """An orderly end, so that a leak or a race that a sanitizer found shows as a status."""
+        running = self.process and self.process.poll() is None
+        if running and error:
             self.kill()
+        elif running:
+            status = self.stop()
+            assert status == 0, f"ended with {status}: {self.log()[-2000:]}"
         if self.temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -1,0 +1,46 @@
+"""A well-formed request body with something in every field, for each API and version that the server lists."""
+
+from kwire import APIS, Conn, batch, encode
+
+TOPIC = "hostile"
+UUID = "33" * 16
+
+
+def topic_key(version, since):
+    return {"id": UUID} if version >= since else {"name": TOPIC}
+
+
+EXAMPLES = {
+    "Produce": lambda v: {"acks": 1, "timeout": 1000, "topics": [topic_key(v, 13) | {"parts": [{"p": 0, "rec": batch(n=2)}]}]},
+    "Fetch": lambda v: {"wait": 0, "min": 1, "topics": [topic_key(v, 13) | {"parts": [{"p": 0, "off": 0, "max": 1000}]}]},
+    "ListOffsets": lambda v: {"topics": [{"name": TOPIC, "parts": [{"p": 0, "ts": -1}]}]},
+    "Metadata": lambda v: {"topics": [{"name": TOPIC}], "auto": False},
+    "FindCoordinator": lambda v: {"key": "group", "keys": ["group"]} if v < 4 else {"keys": ["group"]},
+    "ApiVersions": lambda v: {"name": "hostile", "ver": "1"} if v >= 3 else {},
+    "CreateTopics": lambda v: {
+        "topics": [{"name": TOPIC + "-new", "n": 1, "rf": 1, "configs": [{"name": "retention.ms", "value": "1000"}]}],
+        "validate": True,
+    },
+    "DeleteTopics": lambda v: {"topics": [{"name": TOPIC + "-none"}]} if v >= 6 else {"names": [TOPIC + "-none"]},
+    "InitProducerId": lambda v: {},
+    "OffsetForLeaderEpoch": lambda v: {"topics": [{"name": TOPIC, "parts": [{"p": 0, "epoch": 0}]}]},
+    "DescribeConfigs": lambda v: {"res": [{"type": 2, "name": TOPIC, "keys": ["retention.ms"]}]},
+    "CreatePartitions": lambda v: {"topics": [{"name": TOPIC + "-none", "count": 2, "assigns": [{"brokers": [1]}]}], "validate": True},
+    "DescribeCluster": lambda v: {},
+    "DescribeTopicPartitions": lambda v: {"topics": [{"name": TOPIC}], "cursor": {"topic": TOPIC, "p": 0}},
+}
+
+
+def offered(bootstrap):
+    """(API name, version) of all that ApiVersions lists; Produce without the versions that are only listed."""
+    conn = Conn(bootstrap)
+    answer = conn.rq("ApiVersions", 0, {})
+    conn.close()
+    names = {api.key: api.name for api in APIS.values()}
+    for key in answer["keys"]:
+        for version in range(max(key["min"], 3 if key["key"] == 0 else 0), key["max"] + 1):
+            yield names[key["key"]], version
+
+
+def example(api, version):
+    return encode(api, version, EXAMPLES[api](version))
