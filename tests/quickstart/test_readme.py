@@ -24,7 +24,6 @@ def shell(tmp_path):
     """Runs a README command against a server of its own; python3 and kafka-NAME.sh are the installed peers'."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "python3").symlink_to(sys.executable)
     for name in ("topics", "console-producer", "console-consumer", "get-offsets"):
         script = programs / f"kafka-{name}.sh"
         script.write_text(f'#!/bin/sh\nexec "{TESTS}/peers/kafka-tool.sh" kafka-{name} "$@"\n')
