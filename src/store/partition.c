@@ -392,12 +392,43 @@ enum status partition_append(struct partition *p, const struct store_batch *batc
     return st;
 }
 
+/*
+ * Sync what is written by now. The lock is given up meanwhile, so that appends go on; what they write is the next sync's matter. If
+ * they roll, the roll has synced this segment itself.
+ */
+static enum status sync_beside_appends(struct partition *p) {
+    if (p->folder_new || !p->active || atomic_load(&p->closed) || atomic_load(&p->unsynced_bytes) == 0)
+        return sync_active(p);
+    struct segment *s = segment_ref(p->active);
+    struct index_point upto = p->marks.written;
+    enum status st = segment_use(s, true);
+    if (!st) {
+        pthread_mutex_unlock(&p->write_lock);
+        st = file_sync(s->fd);
+        segment_done(s);
+        pthread_mutex_lock(&p->write_lock);
+    }
+    if (atomic_load(&p->deleted)) {
+        st = ST_NOT_FOUND;
+    } else if (st) {
+        close_to_appends(p);
+        st = ST_IO;
+    } else if (p->active == s && upto.position > p->marks.synced.position) {
+        p->marks.synced = upto;
+        atomic_store(&p->unsynced_bytes, p->marks.written.position - upto.position);
+        if (p->writeback_position < upto.position)
+            p->writeback_position = upto.position;
+    }
+    segment_unref(s);
+    return st;
+}
+
 enum status partition_sync(struct partition *p) {
     enum status st = partition_ensure_open(p);
     if (st)
         return st;
     pthread_mutex_lock(&p->write_lock);
-    st = atomic_load(&p->deleted) ? ST_NOT_FOUND : sync_active(p);
+    st = atomic_load(&p->deleted) ? ST_NOT_FOUND : sync_beside_appends(p);
     if (!st && p->active && p->marks.written.position - p->marked_position >= SYNC_MARK_BYTES)
         mark(p, false);
     pthread_mutex_unlock(&p->write_lock);

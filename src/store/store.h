@@ -6,7 +6,7 @@
  * (format says which reader). The catalog (names, ids, settings) is a SQLite file, written transactionally.
  * The files and the rules after a crash: docs/STORE.md.
  *
- * Threads: any call from any thread unless said otherwise. No lock is held over I/O on the append and read paths.
+ * Threads: any call from any thread unless said otherwise. No lock that a reader or a loop takes is held over I/O.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -22,11 +22,10 @@ struct partition;
 
 struct store_settings {
     const char *data_dir;
-    int64_t segment_bytes; /* a segment is sealed when the next batch would pass this */
-    int64_t segment_ms;    /* or when its first batch is older than this */
+    int64_t segment_bytes; /* a segment is sealed when the next append would pass this; none is split */
+    int64_t segment_ms;    /* or when its first batch is older than this; <= 0: never */
     size_t user_bytes;     /* memory beside each partition for the caller (partition_user); 0: none */
-    void (*user_init)(
-        void *user); /* on its zeroed memory, before anyone can find the partition; may be NULL */
+    void (*user_init)(void *user); /* on its zeroed memory, before anyone finds the partition; may be NULL */
     void (*user_release)(void *user); /* before that memory goes; may be NULL */
     int64_t (*now_wall_ms)(void); /* tests: the clock that segments age by; NULL: clock_wall_ms. Any thread */
 };
@@ -70,14 +69,15 @@ struct topic_info {
     int64_t created_us;           /* wall clock */
 };
 
-/* Make the stream when it is missing. Writes the catalog durably. ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
+/* Make the stream when it is missing. Writes the catalog durably. ST_BAD_NAME: not 1-255 bytes; ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
 enum status store_stream_ensure(struct store *s, struct str name) MUST_USE;
 
 /*
  * Create a topic with partitions_count partitions (>= 1) in an existing stream.
  * settings: count key/value pairs to remember; borrowed.
  * out: held for the caller (topic_unref); may be NULL.
- * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_IO, ST_NO_SPACE, ST_READ_ONLY, ST_NO_MEMORY. All or nothing, also after a crash.
+ * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_BAD_NAME: not 1-255 bytes; ST_INVALID: the count; ST_IO, ST_NO_SPACE, ST_READ_ONLY,
+ * ST_NO_MEMORY. All or nothing, also after a crash.
  */
 struct store_topic_new {
     struct str stream, name;
@@ -130,8 +130,7 @@ void *partition_user(struct partition *p);
 /* What stands in the log, one batch. */
 struct store_batch {
     struct bytes payload;
-    int64_t
-        base_offset; /* append: must be what partition_end says plus the batches before it in the same call */
+    int64_t base_offset;   /* append: partition_end plus the records before it in the same call */
     int64_t max_timestamp; /* milliseconds; INT64_MIN: none. For the time index and retention */
     int32_t records_count; /* offsets it takes, >= 1 */
     uint8_t format;        /* STORE_FORMAT_* */
@@ -153,17 +152,19 @@ bool partition_is_open(const struct partition *p); /* so that the two above are 
  * Write batches at the end, in order, all or none of them. One writer at a time: the caller's matter (backend/store's queue).
  * Readers see them when this returns. Not yet on stable storage: partition_sync.
  * ST_NO_SPACE, ST_READ_ONLY, ST_IO: nothing was appended, and what may have been half written is cut; ST_CORRUPT: closed to appends
- * because of damage or a failed sync; ST_NOT_FOUND: deleted.
+ * because of damage or a failed sync; ST_NOT_FOUND: deleted; ST_INVALID: a base_offset or a count that can't be;
+ * ST_TOO_BIG: over 4 GiB in one call. Blocks: opens the partition, and syncs a segment that is full before the next begins.
  */
 enum status partition_append(struct partition *p, const struct store_batch *batches, int32_t count) MUST_USE;
 
 /*
- * Bring all that was appended before the call to stable storage. The same single writer as partition_append.
+ * Bring all that was appended before the call to stable storage. May run beside partition_append, which it holds up only
+ * where files are new; not beside another of its kind.
  * ST_IO: it failed, and nobody can say what is on disk: the partition is closed to appends until the next start (fsyncgate).
  */
 enum status partition_sync(struct partition *p) MUST_USE;
 
-/* Bytes appended since the last sync. The writer's. */
+/* Bytes appended since the last sync. Any thread. */
 int64_t partition_unsynced_bytes(const struct partition *p);
 
 /* Consecutive batches of one format, contiguous in memory, each with its assigned offset inside as its format has it. */
