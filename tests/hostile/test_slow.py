@@ -222,6 +222,7 @@ def test_produce_in_flight_at_sigterm_is_answered_or_not_stored_twice(tmp_path):
         answers = 0
         while isinstance(conn.recv(10), dict):
             answers += 1
+        conn.close()  # else the server waits for it: B-60
         stopper.join(30)
         assert stopped == [0]
         server.start()
