@@ -26,9 +26,10 @@
 
 #define OTHER_FILES_COUNT 256 /* what is open beside connections: segments, the catalog, loops */
 #define RECORD_BYTES_MIN  64  /* one record slot for so many bytes of a batch (D1-40) */
-#define WORK_THREADS_MIN  4
-#define ARENAS_MAX        4
-#define STUB_CLUSTER_ID   "iggy-gateway-kafka" /* it has no place to keep one of its own */
+#define WORK_THREADS_MIN \
+    16 /* most of them wait for the disk: a sync takes a thread as long as the disk takes */
+#define ARENAS_MAX      4
+#define STUB_CLUSTER_ID "iggy-gateway-kafka" /* it has no place to keep one of its own */
 
 struct server {
     const struct config *config;
@@ -101,7 +102,7 @@ static enum status build_loops(struct server *s) {
 }
 
 static enum status build_threads(struct server *s) {
-    int work_threads = (int)s->config->threads * 2;
+    int work_threads = (int)s->config->threads * 4;
     enum status st = work_start(work_threads < WORK_THREADS_MIN ? WORK_THREADS_MIN : work_threads);
     s->work_started = st == ST_OK;
     if (!st)

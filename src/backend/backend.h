@@ -163,7 +163,8 @@ struct backend_append {
  *
  * in   bytes_max     over all parts; the first batch found may pass it (KIP-74); of the part alike
  * out  status        ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_OUT_OF_RANGE; ST_CORRUPT; ST_UNAVAILABLE; ST_IO
- *      records       slices in order, all Kafka batches; kept until the next backend_read of the same struct, or backend_read_release
+ *      records       slices in order, all Kafka batches; kept until the next backend_read or backend_watch of the same struct, or
+ *                    backend_read_release
  *      bytes         their sum; 0: none now
  *      high_watermark, start_offset   -1 with an error
  */
@@ -188,11 +189,12 @@ struct backend_read {
     void *backend_use;
 };
 
-/* Done once any part of a read may hold more than it did, or at deadline_ms: ST_TIMED_OUT. May wake for nothing.
+/* Done once any part of a read may hold more than it did, or at deadline_ms: ST_TIMED_OUT. May wake for nothing. Gives the read's
+ * records back at once, so that who waits holds no memory: read again for them.
  * bytes_min: wake for data only once about so many bytes are there in all parts together. Can be cancelled. */
 struct backend_watch {
     struct op op;
-    const struct backend_read *read;
+    struct backend_read *read;
     int64_t bytes_min;
     int64_t deadline_ms; /* monotonic */
     void *backend_use;

@@ -393,8 +393,8 @@ enum status partition_append(struct partition *p, const struct store_batch *batc
 }
 
 /*
- * Sync what is written by now. The lock is given up meanwhile, so that appends go on; what they write is the next sync's matter. If
- * they roll, the roll has synced this segment itself.
+ * Sync what is written by now. The lock is given up meanwhile, so that appends go on; what they write is the next sync's
+ * matter. If they roll, the roll has synced this segment itself; the kernel tells of a failure only one of the two.
  */
 static enum status sync_beside_appends(struct partition *p) {
     if (p->folder_new || !p->active || atomic_load(&p->closed) || atomic_load(&p->unsynced_bytes) == 0)
@@ -410,7 +410,7 @@ static enum status sync_beside_appends(struct partition *p) {
     }
     if (atomic_load(&p->deleted)) {
         st = ST_NOT_FOUND;
-    } else if (st) {
+    } else if (st || atomic_load(&p->closed)) {
         close_to_appends(p);
         st = ST_IO;
     } else if (p->active == s && upto.position > p->marks.synced.position) {

@@ -21,12 +21,10 @@ struct read_hint {
 
 struct partition {
     struct log_env *env;
-    char folder[48];           /* below the data folder */
-    pthread_mutex_t open_lock; /* held over the I/O of opening */
-    pthread_mutex_t
-        write_lock; /* held over the I/O of writing: only retention, closing and deletion ever compete with the writer; not held
-                       while a sync waits for the disk */
-    pthread_mutex_t lock; /* for segments, hints and the active index; never held over I/O */
+    char folder[48];            /* below the data folder */
+    pthread_mutex_t open_lock;  /* held over the I/O of opening */
+    pthread_mutex_t write_lock; /* held over the I/O of writing, not of syncing; nobody who reads takes it */
+    pthread_mutex_t lock;       /* for segments, hints and the active index; never held over I/O */
     _Atomic bool is_open, deleted;
     _Atomic int closed; /* enum status: why nothing is appended any more; ST_OK */
     _Atomic int64_t start, end;

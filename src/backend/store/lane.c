@@ -1,12 +1,14 @@
 /*
- * The writer of a partition.
+ * The writer of a partition, and beside it the one who syncs.
  *
- *   append -> lane_push -> [pool] lane_run: take what waits -> check -> assign offsets -> one write -> wake readers
- *                               ^                                              |
- *                               +---- more has come meanwhile <- answer <- one sync, where somebody asked for it
+ *   append -> lane_push -> [pool] lane_write: take what waits -> check -> assign offsets -> one write -> wake readers -> answer
+ *                               ^                                                             |   or, where a sync is wanted:
+ *                               +---- more has come meanwhile                                 v
+ *                                                            [pool] lane_sync: take what is unsynced -> one sync -> answer
  *
- * There is one job a lane at a time, so batches are stored in the order of the calls, and one write and one sync serve
- * all that has gathered (group commit). The job gives its thread back after some rounds, so that lanes share the pool.
+ * There is one job of each kind a lane at a time, so batches are stored in the order of the calls, and one write and one
+ * sync serve all that has gathered (group commit). Writing goes on while a sync waits for the disk: readers don't feel it.
+ * A job gives its thread back after some rounds, so that lanes share the pool.
  */
 #include "backend/store/store_impl.h"
 
@@ -23,6 +25,7 @@ void lane_init(void *memory) {
     struct lane *lane = memory;
     pthread_mutex_init(&lane->lock, NULL);
     list_init(&lane->queue);
+    list_init(&lane->unsynced);
     list_init(&lane->watchers);
 }
 
@@ -31,41 +34,49 @@ void lane_release(void *memory) {
     pthread_mutex_destroy(&lane->lock);
 }
 
-static void lane_run(struct work *w);
-
-/* With the lock: whether the caller has to submit the job. */
-static bool lane_begin(struct lane *lane, struct store_backend *b, struct topic *t, struct partition *p) {
-    if (lane->working)
-        return false;
-    lane->working = true;
-    lane->backend = b;
-    lane->topic = topic_ref(t);
-    lane->partition = p;
-    return true;
+/* With the lock; once, because jobs that run read it without. */
+static void lane_is_of(struct lane *lane, struct partition *p) {
+    if (!lane->partition)
+        lane->partition = p;
 }
+
+static void lane_write(struct work *w);
+static void lane_sync(struct work *w);
 
 void lane_push(struct store_backend *b, struct append_slot *slot) {
     struct lane *lane = lane_of(slot->partition);
     pthread_mutex_lock(&lane->lock);
     list_push_tail(&lane->queue, &slot->link);
-    bool submit = lane_begin(lane, b, slot->topic, slot->partition);
+    bool submit = !lane->writing;
+    if (submit) {
+        lane->writing = true;
+        lane->backend = b;
+        lane->write_topic = topic_ref(slot->topic);
+        lane_is_of(lane, slot->partition);
+    }
     pthread_mutex_unlock(&lane->lock);
     if (submit)
-        work_submit(&lane->work, lane_run);
+        work_submit(&lane->write_work, lane_write);
 }
 
-void lane_want_sync(struct store_backend *b, struct topic *t, struct partition *p) {
+void lane_want_sync(struct topic *t, struct partition *p, struct append_slot **slots, int32_t count) {
     struct lane *lane = lane_of(p);
     pthread_mutex_lock(&lane->lock);
-    lane->sync_wanted = true;
-    bool submit = lane_begin(lane, b, t, p);
+    for (int32_t i = 0; i < count; i++)
+        list_push_tail(&lane->unsynced, &slots[i]->link);
+    bool submit = !lane->syncing;
+    if (submit) {
+        lane->syncing = true;
+        lane->sync_topic = topic_ref(t);
+        lane_is_of(lane, p);
+    }
     pthread_mutex_unlock(&lane->lock);
     if (submit)
-        work_submit(&lane->work, lane_run);
+        work_submit(&lane->sync_work, lane_sync);
 }
 
-/* What waits, as far as one round takes it. */
-static int32_t lane_take(struct lane *lane, struct append_slot **slots, bool *sync_out) {
+/* What waits, as far as one round takes it. 0: nothing, and the lane is no longer written. */
+static int32_t lane_take(struct lane *lane, struct append_slot **slots) {
     int32_t count = 0;
     int64_t bytes = 0;
     pthread_mutex_lock(&lane->lock);
@@ -73,10 +84,8 @@ static int32_t lane_take(struct lane *lane, struct append_slot **slots, bool *sy
         slots[count] = container_of(list_pop_head(&lane->queue), struct append_slot, link);
         bytes += slots[count++]->part->records.len;
     }
-    *sync_out = lane->sync_wanted;
-    lane->sync_wanted = false;
-    if (count == 0 && !*sync_out)
-        lane->working = false;
+    if (count == 0)
+        lane->writing = false;
     pthread_mutex_unlock(&lane->lock);
     return count;
 }
@@ -124,7 +133,7 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
 }
 
 /* Write all slots that are good, with their offsets assigned. */
-static enum status lane_write(struct lane *lane, struct append_slot **slots, int32_t count) {
+static enum status lane_store(struct lane *lane, struct append_slot **slots, int32_t count) {
     struct store_batch batches[ROUND_SLOTS_MAX];
     int32_t good = 0;
     int64_t next = partition_end(lane->partition);
@@ -159,14 +168,13 @@ static bool slot_wants_sync(const struct lane *lane, const struct append_slot *s
     return false;
 }
 
-static void lane_complain(const struct lane *lane, const char *what, enum status st) {
-    log_line_limited(LOG_ERROR, "store", what, LSTR("topic", topic_info(lane->topic)->name_str),
+static void topic_complain(const struct topic *t, const char *what, enum status st) {
+    log_line_limited(LOG_ERROR, "store", what, LSTR("topic", topic_info(t)->name_str),
                      LTEXT("cause", status_text(st)));
 }
 
-/* Finish each slot: with st where it was to be stored, after a sync where it wants one. */
-static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t count, enum status st,
-                        bool sync) {
+/* Finish each slot: with st where it was to be stored; what wants a sync is finished by that. */
+static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t count, enum status st) {
     int32_t waiting = 0;
     int64_t start = partition_start(lane->partition);
     for (int32_t i = 0; i < count; i++) {
@@ -177,41 +185,67 @@ static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t c
         else
             append_slot_finish(slot, slot->stored ? st : slot->part->status);
     }
-    if (waiting == 0 && !sync)
-        return;
-    enum status synced = partition_sync(lane->partition);
-    if (synced)
-        lane_complain(lane, "sync failed, the partition takes no more records until the next start", synced);
-    for (int32_t i = 0; i < waiting; i++)
-        append_slot_finish(slots[i], synced);
+    if (waiting > 0)
+        lane_want_sync(lane->write_topic, lane->partition, slots, waiting);
 }
 
-static void lane_round(struct lane *lane, struct append_slot **slots, int32_t count, bool sync) {
+static void lane_round(struct lane *lane, struct append_slot **slots, int32_t count) {
     enum status opened = partition_open(lane->partition, NULL);
     for (int32_t i = 0; i < count; i++) {
         slots[i]->part->status = opened ? opened : slot_check(lane->backend, slots[i]);
         slots[i]->stored = slots[i]->part->status == ST_OK;
     }
-    enum status st = opened ? opened : lane_write(lane, slots, count);
-    if (st && st != ST_NOT_FOUND && count > 0)
-        lane_complain(lane, "append failed", st);
+    enum status st = opened ? opened : lane_store(lane, slots, count);
+    if (st && st != ST_NOT_FOUND)
+        topic_complain(lane->write_topic, "append failed", st);
     if (!st)
         lane_wake(lane, false);
-    lane_answer(lane, slots, count, st, sync && !opened);
+    lane_answer(lane, slots, count, st);
 }
 
-static void lane_run(struct work *w) {
-    struct lane *lane = container_of(w, struct lane, work);
+static void lane_write(struct work *w) {
+    struct lane *lane = container_of(w, struct lane, write_work);
     struct append_slot *slots[ROUND_SLOTS_MAX];
-    struct topic *topic = lane->topic;
+    struct topic *topic = lane->write_topic;
     for (int round = 0; round < ROUNDS_MAX; round++) {
-        bool sync;
-        int32_t count = lane_take(lane, slots, &sync);
-        if (count == 0 && !sync) {
+        int32_t count = lane_take(lane, slots);
+        if (count == 0) {
             topic_unref(topic); /* the lane may go with it */
             return;
         }
-        lane_round(lane, slots, count, sync);
+        lane_round(lane, slots, count);
     }
-    work_submit(&lane->work, lane_run);
+    work_submit(&lane->write_work, lane_write);
+}
+
+/* Sync once, and finish all that was written before. */
+static void lane_sync_round(struct lane *lane) {
+    struct link written, *l;
+    list_init(&written);
+    pthread_mutex_lock(&lane->lock);
+    list_move_all(&written, &lane->unsynced);
+    pthread_mutex_unlock(&lane->lock);
+    enum status st = partition_sync(lane->partition);
+    if (st && st != ST_NOT_FOUND)
+        topic_complain(lane->sync_topic,
+                       "sync failed, the partition takes no more records until the next start", st);
+    while ((l = list_pop_head(&written)))
+        append_slot_finish(container_of(l, struct append_slot, link), st);
+}
+
+static void lane_sync(struct work *w) {
+    struct lane *lane = container_of(w, struct lane, sync_work);
+    struct topic *topic = lane->sync_topic;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        lane_sync_round(lane);
+        pthread_mutex_lock(&lane->lock);
+        bool more = !list_empty(&lane->unsynced);
+        lane->syncing = more;
+        pthread_mutex_unlock(&lane->lock);
+        if (!more) {
+            topic_unref(topic); /* the lane may go with it */
+            return;
+        }
+    }
+    work_submit(&lane->sync_work, lane_sync);
 }

@@ -92,10 +92,14 @@ static enum status part_read(struct backend_read *r, struct backend_read_part *p
     return ST_OK;
 }
 
-static void part_clear(struct backend_read_part *part) {
+static void part_drop_records(struct backend_read_part *part) {
     part->records = NULL;
     part->records_count = 0;
     part->bytes = 0;
+}
+
+static void part_clear(struct backend_read_part *part) {
+    part_drop_records(part);
     part->high_watermark = part->start_offset = -1;
 }
 
@@ -161,6 +165,15 @@ void store_read_release_op(struct backend *backend, struct backend_read *r) {
     }
     mem_free(state);
     r->backend_use = NULL;
+}
+
+void read_drop_records(struct backend_read *r) {
+    struct read_state *state = r->backend_use;
+    for (int32_t i = 0; state && i < r->parts_count; i++) {
+        hold_release_data(&state->holds[i]);
+        part_drop_records(&r->parts[i]);
+    }
+    r->bytes = 0;
 }
 
 struct partition *read_partition(const struct backend_read *r, int32_t part) {

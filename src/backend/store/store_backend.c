@@ -164,8 +164,9 @@ static void upkeep_run(struct work *w) {
 }
 
 static void partition_sync_soon(struct store_backend *b, struct topic *t, struct partition *p) {
+    (void)b;
     if (partition_is_open(p) && partition_unsynced_bytes(p) > 0)
-        lane_want_sync(b, t, p);
+        lane_want_sync(t, p, NULL, 0);
 }
 
 static void sync_run(struct work *w) {

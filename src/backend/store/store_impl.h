@@ -34,12 +34,13 @@ static inline struct store_backend *store_backend_of(struct backend *b) {
 struct lane {
     pthread_mutex_t lock; /* of what follows; never held over I/O */
     struct link queue;    /* append_slot: waits for the writer */
+    struct link unsynced; /* append_slot: written, waits for a sync */
     struct link watchers; /* watch_slot */
-    bool working;         /* a job is queued or runs: it is the partition's one writer */
-    bool sync_wanted;
-    struct work work;
-    struct store_backend *backend; /* set with the first job, with topic and partition */
-    struct topic *topic;           /* held while working */
+    bool writing;         /* a job is queued or runs: it is the partition's one writer */
+    bool syncing;         /* and the one that syncs it */
+    struct work write_work, sync_work;
+    struct store_backend *backend;          /* set with the first job, with partition */
+    struct topic *write_topic, *sync_topic; /* held while writing, syncing */
     struct partition *partition;
 };
 
@@ -77,8 +78,8 @@ struct append_state {
 /* Queue the slot and see that somebody writes. Any thread. */
 void lane_push(struct store_backend *b, struct append_slot *slot);
 
-/* See that what has been appended reaches the disk soon. Any thread. */
-void lane_want_sync(struct store_backend *b, struct topic *t, struct partition *p);
+/* See that what has been appended reaches the disk soon, and finish these slots, which are written, then. Any thread. */
+void lane_want_sync(struct topic *t, struct partition *p, struct append_slot **slots, int32_t count);
 
 /* The slot's part has its outcome. Any thread. */
 void append_slot_finish(struct append_slot *slot, enum status st);
@@ -114,6 +115,9 @@ void store_read_op(struct backend *b, struct backend_read *r);
 void store_read_release_op(struct backend *b, struct backend_read *r);
 void store_watch_op(struct backend *b, struct backend_watch *w);
 void store_offsets_op(struct backend *b, struct backend_offsets *o);
+
+/* Gives back what a read has found, and keeps where it found it. */
+void read_drop_records(struct backend_read *r);
 
 /* What of a read part watch.c looks at: the partition it was found in; NULL: none. */
 struct partition *read_partition(const struct backend_read *r, int32_t part);

@@ -118,6 +118,7 @@ static void watch_hang(struct watch_state *state) {
 void store_watch_op(struct backend *backend, struct backend_watch *w) {
     (void)backend;
     op_start(&w->op, watch_on_cancel);
+    read_drop_records(w->read);
     size_t slots = (size_t)w->read->parts_count;
     struct watch_state *state = mem_take_zeroed(1, sizeof *state + slots * sizeof state->slots[0]);
     if (!state) {
