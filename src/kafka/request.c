@@ -131,6 +131,10 @@ void request_close(struct request *r, const char *why) {
     request_end(r, REQUEST_CLOSES);
 }
 
+bool request_has_client(const struct request *r) {
+    return r->session->conn != NULL;
+}
+
 bool request_meets_stub(const struct request *r) {
     return !r->kafka->settings.backend->ops->controller;
 }

@@ -57,6 +57,9 @@ void request_no_reply(struct request *r);
 /* No answer fits: drop the connection, once the answers before this one have gone. Logs why at debug. */
 void request_close(struct request *r, const char *why);
 
+/* False: nobody is there to read an answer. */
+bool request_has_client(const struct request *r);
+
 /* B-33: a version that is not served closes. */
 void request_close_version(struct request *r);
 

@@ -29,7 +29,7 @@ struct held_backend {
     int held_count;
     struct backend_watch *watch;
     enum status append_status;
-    _Atomic int appends_seen, topics_seen, watches_seen, cancels_seen;
+    _Atomic int appends_seen, topics_seen, reads_seen, watches_seen, cancels_seen;
 };
 
 static struct held_backend held;
@@ -64,6 +64,7 @@ static void held_topics(struct backend *b, struct backend_topics *t) {
 
 static void held_read(struct backend *b, struct backend_read *r) {
     (void)b;
+    atomic_fetch_add(&held.reads_seen, 1);
     op_start(&r->op, NULL);
     r->bytes = 0;
     op_complete(&r->op, ST_OK);
@@ -517,6 +518,7 @@ TEST(a_waiting_fetch_is_answered_when_the_server_stops) { /* B-50 */
     rig_stop(&rig, WAIT_MS);
     read_answer(rig.fd, &answer);
     CHECK_EQ(answer.correlation, 1);
+    CHECK_EQ(atomic_load(&held.reads_seen), 2); /* nothing is kept while it waits */
     expect_end(rig.fd);
     rig_close(&rig);
 }

@@ -425,6 +425,27 @@ TEST(a_watch_for_many_bytes_sleeps_through_few) {
     rig_close(&rig);
 }
 
+TEST(who_waits_holds_no_records_and_reads_them_again) {
+    struct rig rig;
+    rig_open(&rig, test_dir());
+    make_topic(&rig, "orders", 1);
+    append_one(&rig, "orders", 0, 2, 100, TIMESTAMP_MS);
+    struct backend_read_part part = read_part("orders", 0, 0);
+    struct backend_read read = read_of(&part, 1);
+    RUN(&rig, read, &read);
+    int64_t bytes = part.bytes;
+    CHECK(bytes > 0);
+    struct backend_watch watch = {.read = &read, .bytes_min = 100000, .deadline_ms = clock_ms() + SHORT_MS};
+    RUN(&rig, watch, &watch);
+    CHECK_EQ(watch.op.status, ST_TIMED_OUT);
+    CHECK(part.records == NULL && part.records_count == 0 && part.bytes == 0 && read.bytes == 0);
+    CHECK_EQ(part.status, ST_OK);
+    RUN(&rig, read, &read);
+    CHECK_EQ(part.bytes, bytes);
+    backend_read_release(rig.backend, &read);
+    rig_close(&rig);
+}
+
 static void begin_cancel(struct backend *b, void *call) {
     (void)b;
     struct backend_watch *watch = call;

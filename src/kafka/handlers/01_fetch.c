@@ -5,7 +5,7 @@
  *                       ^                              |
  *                       +-- fetch_on_wake <- backend_watch: too little yet
  *
- * - Parked means: on the backend's watch list, with nothing on any stack.
+ * - Parked means: on the backend's watch list, with nothing on any stack and no records in memory.
  * - Answers early when min_bytes are there, when a partition has an error other than 6 and -1 (D2-40), or when max_wait_ms has passed.
  * - A wake may be for nothing; the round then ends in fetch_on_read and parks again.
  * - No sessions: every request is a full one, any other epoch than 0 and -1 gets 70 (D2-5, KIP-227).
@@ -151,12 +151,11 @@ static void fetch_park(struct fetch *f) {
 static void fetch_on_wake(struct op *op) {
     struct fetch *f = container_of(op, struct fetch, watch.op);
     f->request->parked = NULL;
-    if (op->status ==
-        ST_CANCELED) { /* the client has gone, or the server stops: what was read last is the answer */
-        fetch_reply(f->request, &f->out);
+    if (!request_has_client(f->request)) {
+        request_close(f->request, "the client has gone");
         return;
     }
-    f->answer_now |= op->status == ST_TIMED_OUT;
+    f->answer_now |= op->status != ST_OK; /* its time is up, or the server stops */
     fetch_read(f);
 }
 
