@@ -258,6 +258,38 @@ TEST(readers_and_retention_beside_a_writer_see_only_whole_batches) {
     log_close(&race.log);
 }
 
+static void *syncer(void *unused) {
+    while (!atomic_load(&race.done)) {
+        int64_t before = partition_unsynced_bytes(race.log.p);
+        if (partition_sync(race.log.p))
+            atomic_fetch_add(&race.bad, 1);
+        atomic_fetch_add(&race.reads, before > 0);
+    }
+    return unused;
+}
+
+TEST(syncs_beside_appends_and_rolls_leave_nothing_unsynced) {
+    pthread_t thread;
+    const char *dir = log_dir();
+    memset(&race, 0, sizeof race);
+    race.log = log_open(dir, 20000);
+    CHECK_EQ(partition_open(race.log.p, NULL), ST_OK);
+    CHECK_EQ(pthread_create(&thread, NULL, syncer, NULL), 0);
+    for (int i = 0; i < 300 || atomic_load(&race.reads) < 20; i++)
+        CHECK_EQ(log_append(&race.log, 1, RACE_BYTES, i), ST_OK);
+    atomic_store(&race.done, true);
+    pthread_join(thread, NULL);
+    CHECK_EQ(race.bad, 0);
+    CHECK_EQ(partition_sync(race.log.p), ST_OK);
+    CHECK_EQ(partition_unsynced_bytes(race.log.p), 0);
+    int64_t end = partition_end(race.log.p);
+    log_check_all(&race.log, 0, end, RACE_BYTES);
+    log_close(&race.log);
+    race.log = log_open(dir, 20000);
+    log_check_all(&race.log, 0, end, RACE_BYTES);
+    log_close(&race.log);
+}
+
 static void *read_until_gone(void *unused) {
     for (;;) {
         struct store_read r;

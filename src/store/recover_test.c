@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -54,6 +58,49 @@ TEST(a_kill_loses_nothing_that_was_appended) {
     CHECK_EQ(partition_unsynced_bytes(l.p), SMALL_BYTES); /* so that the next sync really is one */
     log_check_all(&l, 0, BATCHES, SIZE);
     log_close(&l);
+}
+
+/* Append and sync for ever; tell through shared memory what is synced. */
+static void append_until_killed(const char *dir, _Atomic int64_t *synced) {
+    struct log l = log_open(dir, 100000);
+    for (int64_t i = 0;; i++) {
+        struct store_batch b[4];
+        CHECK_EQ(partition_open(l.p, NULL), ST_OK);
+        for (int k = 0; k < 4; k++)
+            b[k] = fixture_batch(partition_end(l.p) + k, 1, SIZE, i);
+        CHECK_EQ(partition_append(l.p, b, 4), ST_OK);
+        for (int k = 0; k < 4; k++)
+            fixture_batch_free(&b[k]);
+        int64_t end = partition_end(l.p);
+        if (i % 3 == 0) {
+            CHECK_EQ(partition_sync(l.p), ST_OK);
+            atomic_store(synced, end);
+        }
+    }
+}
+
+TEST(a_kill_at_any_moment_keeps_what_was_synced_and_starts_again) {
+    const char *dir = log_dir();
+    _Atomic int64_t *synced =
+        mmap(NULL, sizeof *synced, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(synced != MAP_FAILED);
+    for (int round = 0; round < 8; round++) {
+        int64_t before = atomic_load(synced);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0)
+            append_until_killed(dir, synced);
+        while (atomic_load(synced) < before + 37 + round * 29)
+            sched_yield();
+        CHECK_EQ(kill(child, SIGKILL), 0);
+        CHECK_EQ(waitpid(child, NULL, 0), child);
+        struct log l = log_open(dir, 100000);
+        CHECK_EQ(partition_open(l.p, NULL), ST_OK);
+        CHECK(partition_end(l.p) >= atomic_load(synced));
+        log_check_all(&l, 0, partition_end(l.p), SIZE);
+        log_close(&l);
+    }
+    munmap(synced, sizeof *synced);
 }
 
 TEST(a_tail_torn_at_any_byte_is_cut_and_the_rest_is_intact) {
@@ -486,6 +533,7 @@ TEST(a_failed_sync_closes_the_partition_to_appends_until_the_next_start) {
     file_fail_at(FILE_SYNC, 1, EIO);
     CHECK_EQ(partition_sync(l.p), ST_IO);
     file_fail_at(FILE_SYNC, 0, 0);
+    CHECK(partition_unsynced_bytes(l.p) > 0);
     CHECK_EQ(partition_sync(l.p), ST_IO);
     CHECK_EQ(log_append(&l, 1, SIZE, 0), ST_CORRUPT);
     log_check_all(&l, 0, 5, SIZE);
