@@ -2,8 +2,8 @@
 # setup.sh [PART...]   install the Kafka broker and the client programs that the tests use (default: all parts)
 #
 # PART = kafka java python node librdkafka go rust c bench. Everything goes to $PEERS_HOME (default
-# ~/.cache/iggy-gateway-kafka/peers, about 900 MB). A part whose inputs did not change is skipped. Needs a JDK 17 with maven,
-# node 20 with npm and its headers, go, cargo and python 3.11; as root it installs missing Debian packages.
+# ~/.cache/iggy-gateway-kafka/peers, about 900 MB). A part whose inputs did not change is skipped. System packages: tools/setup,
+# group test; besides those it needs go 1.26 and a stable rust, which Debian 12 does not have.
 # env: FORCE=1 does parts again, NICE=19 lowers the priority of the builds. Logs: $PEERS_HOME/log/PART.log. Exit 1: a part failed.
 set -u -o pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -14,6 +14,7 @@ case ${1:-} in -h | --help) usage ;; esac
 for part; do
     [[ " $ALL librdkafka " == *" $part "* ]] || { echo "unknown part '$part'; parts: $ALL" >&2; exit 2; }
 done
+"$TESTS/../tools/setup" test || exit 1
 mkdir -p "$H"/{log,stamp,bin,tmp} || exit 1
 exec 9> "$H/.lock"
 flock -n 9 || { echo "another setup.sh works in $H: waiting" >&2; flock 9; }
@@ -23,29 +24,9 @@ low=()
 
 say() { printf '%s [%s] %s\n' "$(date +%T)" "$1" "$2"; }
 
-apt_updated=
-apt_need() { # PACKAGE...: installed now, or installable
-    local p missing=()
-    for p; do dpkg-query -W -f '${Status}' "$p" 2> /dev/null | grep -q 'ok installed' || missing+=("$p"); done
-    [ ${#missing[@]} = 0 ] && return 0
-    local sudo=()
-    [ "$(id -u)" = 0 ] || sudo=(sudo -n)
-    [ -n "$apt_updated" ] || "${sudo[@]}" apt-get update -qq || true
-    apt_updated=1
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" ||
-        { echo "cannot install these packages: ${missing[*]}"; return 1; }
-}
-
 command_need() { # COMMAND HINT
     command -v "$1" > /dev/null || { echo "command '$1' not found: $2"; return 1; }
 }
-
-jdk_need() {
-    { command -v javac && command -v mvn; } > /dev/null || apt_need openjdk-17-jdk-headless maven
-    command_need javac "a JDK of 17 or later"
-}
-
-compiler_need() { apt_need gcc g++ make pkg-config libc6-dev; }
 
 maven_libs() { # FOLDER WITH POM, TARGET
     rm -rf "$H/tmp/maven" "$2.new"
@@ -62,12 +43,11 @@ npm_ci() { # FOLDER: the locked packages of tests/clients/FOLDER
 }
 
 do_kafka() { # the broker with its command line tools, and the 3.9 client library
-    jdk_need && apt_need kcat jq iproute2 procps || return 1
+    command_need mvn "maven with a JDK 17" || return 1
     maven_libs "$PEERS/kafka" "$H/kafka/libs" && maven_libs "$PEERS/kafka39" "$H/kafka39/libs"
 }
 
 do_java() { # one program against both client libraries
-    jdk_need || return 1
     local v
     for v in kafka kafka39; do
         rm -rf "$H/java/$v" && mkdir -p "$H/java/$v" || return 1
@@ -78,12 +58,11 @@ do_java() { # one program against both client libraries
 do_python() {
     command_need python3 "Python 3.11" || return 1
     rm -rf "$H/py"
-    python3 -m venv "$H/py" || { apt_need python3-venv && rm -rf "$H/py" && python3 -m venv "$H/py"; } || return 1
+    python3 -m venv "$H/py" || return 1
     "${low[@]}" "$H/py/bin/python" -m pip install -q --no-input -r "$TESTS/requirements.txt"
 }
 
 do_librdkafka() { # a current one, compiled from the sources inside the npm package @confluentinc/kafka-javascript
-    compiler_need && apt_need zlib1g-dev libssl-dev libsasl2-dev libzstd-dev liblz4-dev libcurl4-openssl-dev || return 1
     npm_ci js-confluent || return 1
     rm -rf "$H/src/librdkafka" && mkdir -p "$H/src" || return 1
     cp -r "$H/js-confluent/node_modules/@confluentinc/kafka-javascript/deps/librdkafka" "$H/src/" || return 1
@@ -91,7 +70,7 @@ do_librdkafka() { # a current one, compiled from the sources inside the npm pack
 }
 
 do_node() {
-    compiler_need && npm_ci js || return 1
+    npm_ci js || return 1
     local package=$H/js-confluent/node_modules/@confluentinc/kafka-javascript node_prefix
     node_prefix=$(dirname "$(dirname "$(readlink -f "$(command -v node)")")")
     [ -d "$package" ] || npm_ci js-confluent || return 1
@@ -114,7 +93,7 @@ do_go() {
 }
 
 do_rust() {
-    command_need cargo "rust (stable)" && compiler_need || return 1
+    command_need cargo "rust (stable)" || return 1
     (cd "$H" && PKG_CONFIG_PATH="$H/librdkafka/lib/pkgconfig" RUSTFLAGS="-C link-arg=-Wl,-rpath,$H/librdkafka/lib" \
         "${low[@]}" cargo build --release --locked --manifest-path "$TESTS/clients/rust/Cargo.toml" --target-dir "$H/rust") &&
         cp "$H/rust/release/clients" "$H/bin/rust-clients"
@@ -125,12 +104,11 @@ rdkafka_cc() { # OUT SOURCE OPTIONS...: against the librdkafka compiled above
 }
 
 do_c() { # one program against Debian's librdkafka (2.0.2 in Debian 12) and the current one
-    compiler_need && apt_need librdkafka-dev kcat || return 1
     gcc -O2 -o "$H/bin/rdkafka-debian" "$TESTS/clients/c/rdkafka.c" -lrdkafka &&
         rdkafka_cc "$H/bin/rdkafka-current" "$TESTS/clients/c/rdkafka.c"
 }
 
-do_bench() { compiler_need && apt_need iproute2 && rdkafka_cc "$H/bin/kbench" "$PEERS/bench/kbench.c"; }
+do_bench() { rdkafka_cc "$H/bin/kbench" "$PEERS/bench/kbench.c"; }
 
 needs() { # PART: the parts that must be there first
     case $1 in java) echo kafka ;; node | rust | c | bench) echo librdkafka ;; esac
