@@ -333,4 +333,4 @@ def test_settings_that_disagree_stop_the_start():  # A-11
         own = Server(**settings)
         with pytest.raises(RuntimeError, match="BRIDGE_ENABLED"):
             own.start()
-        own.__exit__()
+        own.__exit__(None)
