@@ -135,6 +135,16 @@ bool request_has_client(const struct request *r) {
     return r->session->conn != NULL;
 }
 
+bool request_must_end(const struct request *r) {
+    return atomic_load(&r->kafka->stopping) || r->session->ending;
+}
+
+bool request_has_turn(struct request *r, void (*on_turn)(struct request *r)) {
+    bool first = r->session->requests.next == &r->link;
+    r->on_turn = first ? NULL : on_turn;
+    return first;
+}
+
 bool request_meets_stub(const struct request *r) {
     return !r->kafka->settings.backend->ops->controller;
 }

@@ -34,8 +34,9 @@ struct request {
     const char *step; /* name of the continuation that runs next, for a person who looks at a stuck server */
     struct op
         *parked; /* what op_cancel may end early when the client leaves or the server stops; NULL: nothing */
-    void (*at_end)(struct request *r); /* called once, just before the memory goes; NULL: nothing to do */
-    void *state;                       /* the handler's, for at_end */
+    void (*on_turn)(struct request *r); /* what waits for all requests before this one (request_has_turn) */
+    void (*at_end)(struct request *r);  /* called once, just before the memory goes; NULL: nothing to do */
+    void *state;                        /* the handler's, for at_end */
 
     struct session *session; /* the rest is session.c's and request.c's */
     struct link link;
@@ -59,6 +60,12 @@ void request_close(struct request *r, const char *why);
 
 /* False: nobody is there to read an answer. */
 bool request_has_client(const struct request *r);
+
+/* Whether waiting has no sense any more: the server stops, or the client has said that it will send nothing more. */
+bool request_must_end(const struct request *r);
+
+/* Whether all requests before it on its connection have been answered. False: on_turn is called once they have. */
+bool request_has_turn(struct request *r, void (*on_turn)(struct request *r)) MUST_USE;
 
 /* B-33: a version that is not served closes. */
 void request_close_version(struct request *r);

@@ -45,9 +45,12 @@ enum status kafka_new(const struct kafka_settings *settings, struct kafka **out)
     if (!k)
         return ST_NO_MEMORY;
     k->settings = *settings;
+    int64_t fetches_bytes = budget_free_bytes(settings->budget) / 2;
     k->node_id = settings->instance_id + 1;
     atomic_store(&k->next_producer, clock_wall_ms() > 0 ? clock_wall_ms() : 0);
     enum status st = kafka_set_address(k, settings);
+    if (!st)
+        st = budget_new(fetches_bytes, &k->fetches);
     if (st)
         goto fail;
 
@@ -125,5 +128,6 @@ void kafka_free(struct kafka *k) {
     mem_free((void *)(uintptr_t)k->advertised_host.ptr);
     mem_free((void *)(uintptr_t)k->cluster_id.ptr);
     mem_free(k->per_loop);
+    budget_free(k->fetches);
     mem_free(k);
 }

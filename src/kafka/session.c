@@ -71,12 +71,21 @@ static void session_on_frame(struct conn *c, struct frame *f) {
     request_run(r);
 }
 
+static void session_give_turn(struct request *r) {
+    void (*on_turn)(struct request *) = r->on_turn;
+    r->on_turn = NULL;
+    if (on_turn)
+        on_turn(r);
+}
+
 /* Everything that is first in the row and has its outcome leaves. */
 void session_advance(struct session *s) {
     while (!list_empty(&s->requests)) {
         struct request *r = container_of(s->requests.next, struct request, link);
-        if (r->outcome == REQUEST_RUNNING)
+        if (r->outcome == REQUEST_RUNNING) {
+            session_give_turn(r);
             return;
+        }
         list_remove(&r->link);
         if (r->outcome == REQUEST_CLOSES && s->conn && !s->closing) {
             s->closing = true;

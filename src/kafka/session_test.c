@@ -510,6 +510,68 @@ TEST(a_fetch_whose_client_leaves_is_given_up) {
     rig_close(&rig);
 }
 
+static void time_out_watch(void) {
+    struct backend_watch *watch = held.watch;
+    held.watch = NULL;
+    op_complete(&watch->op, ST_TIMED_OUT);
+}
+
+TEST(a_fetch_reads_once_those_before_it_are_answered) { /* B-5 */
+    struct rig rig;
+    rig_open(&rig, 16, true);
+    send_fetch(rig.fd, 1);
+    wait_for(&held.watches_seen, 1);
+    send_fetch(rig.fd, 2);
+    send_metadata(rig.fd, 3);
+    wait_for(&held.topics_seen, 1); /* so the second was looked at, too */
+    CHECK_EQ(atomic_load(&held.reads_seen), 1);
+    on_loop(&rig, time_out_watch);
+    read_answer(rig.fd, &answer);
+    CHECK_EQ(answer.correlation, 1);
+    wait_for(&held.watches_seen, 2);
+    CHECK_EQ(atomic_load(&held.reads_seen), 3); /* the first twice: for its answer again */
+    shutdown(rig.fd, SHUT_WR);
+    read_answer(rig.fd, &answer);
+    CHECK_EQ(answer.correlation, 2);
+    rig_close(&rig);
+}
+
+TEST(a_fetch_waits_for_memory_before_it_reads) {
+    struct rig rig;
+    rig_open(&rig, 16, true);
+    int64_t all = budget_free_bytes(rig.kafka->fetches);
+    budget_force(rig.kafka->fetches, all - 500); /* less than the 1000 bytes that are asked for */
+    send_fetch(rig.fd, 1);
+    send_metadata(rig.fd, 2);
+    wait_for(&held.topics_seen, 1);
+    CHECK_EQ(atomic_load(&held.reads_seen), 0);
+    budget_give(rig.kafka->fetches, all - 500);
+    wait_for(&held.watches_seen, 1);
+    CHECK_EQ(atomic_load(&held.reads_seen), 1);
+    CHECK_EQ(budget_free_bytes(rig.kafka->fetches), all); /* who waits for records holds nothing */
+    rig_close(&rig);
+}
+
+TEST(a_fetch_that_waits_for_memory_ends_with_its_client_and_with_the_server) {
+    struct rig rig;
+    rig_open(&rig, 16, true);
+    int64_t all = budget_free_bytes(rig.kafka->fetches);
+    budget_force(rig.kafka->fetches, all);
+    int other = rig_connect(&rig);
+    send_fetch(other, 1);
+    send_fetch(rig.fd, 1);
+    send_metadata(rig.fd, 2);
+    wait_for(&held.topics_seen, 1);
+    close(other);
+    rig_stop(&rig, WAIT_MS);
+    read_answer(rig.fd, &answer);
+    CHECK_EQ(answer.correlation, 1);
+    budget_give(rig.kafka->fetches, all);
+    while (budget_free_bytes(rig.kafka->fetches) != all) /* what both took comes back, or this never ends */
+        sched_yield();
+    rig_close(&rig);
+}
+
 TEST(a_waiting_fetch_is_answered_when_the_server_stops) { /* B-50 */
     struct rig rig;
     rig_open(&rig, 16, true);

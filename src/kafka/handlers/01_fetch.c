@@ -1,11 +1,15 @@
 /*
  * Fetch, v4-v18: read record batches, or wait for them.
  *
- *   fetch_handle -> fetch_read -> backend_read -> fetch_on_read -> enough, or time is up: answer
- *                       ^                              |
- *                       +-- fetch_on_wake <- backend_watch: too little yet
+ *   fetch_handle -> fetch_begin -> [all before it answered] fetch_on_turn -> [memory] fetch_on_room -> backend_read
+ *                       ^                                                                                   v
+ *                       +------- fetch_on_wake <- backend_watch: too little yet -------------------- fetch_on_read
+ *                                                                           enough, or time is up: answer <-+
  *
  * - Parked means: on the backend's watch list, with nothing on any stack and no records in memory.
+ * - What is read is reserved before, and given back when the answer has left: thousands of consumers that wake for one large batch
+ *   take turns. Only who is first on its connection reads: what others had read would lie there until the first is answered, and
+ *   the first might wait for just that memory.
  * - Answers early when min_bytes are there, when a partition has an error other than 6 and -1 (D2-40), or when max_wait_ms has passed.
  * - A wake may be for nothing; the round then ends in fetch_on_read and parks again.
  * - No sessions: every request is a full one, any other epoch than 0 and -1 gets 70 (D2-5, KIP-227).
@@ -34,6 +38,8 @@ struct fetch {
     struct request *request;
     struct backend_read read;
     struct backend_watch watch;
+    struct budget_wait room;
+    int64_t room_bytes; /* reserved in kafka->fetches */
     struct fetch_res out;
     struct fetch_target *targets;
     int32_t targets_count;
@@ -43,6 +49,9 @@ struct fetch {
 
 static struct fetch *fetch_new(struct request *r);
 static bool fetch_fill(struct fetch *f);
+static void fetch_begin(struct fetch *f);
+static void fetch_on_turn(struct request *r);
+static void fetch_on_room(struct op *op);
 static void fetch_read(struct fetch *f);
 static void fetch_on_read(struct op *op);
 static void fetch_park(struct fetch *f);
@@ -56,9 +65,19 @@ static void fetch_refuse(struct request *r, int16_t code) {
     fetch_reply(r, &(struct fetch_res){.error_code = code});
 }
 
+/* From what is reserved to what is needed. */
+static void fetch_set_room(struct fetch *f, int64_t bytes) {
+    if (bytes > f->room_bytes)
+        budget_force(f->request->kafka->fetches, bytes - f->room_bytes); /* KIP-74's first batch is larger */
+    else
+        budget_give(f->request->kafka->fetches, f->room_bytes - bytes);
+    f->room_bytes = bytes;
+}
+
 static void fetch_at_end(struct request *r) {
     struct fetch *f = r->state;
     backend_read_release(r->kafka->settings.backend, &f->read);
+    fetch_set_room(f, 0);
 }
 
 void fetch_handle(struct request *r) {
@@ -75,12 +94,56 @@ void fetch_handle(struct request *r) {
     f->answer_now |= in->max_wait_ms <= 0 || in->min_bytes <= 0 || f->read.parts_count == 0;
     f->deadline_ms = r->arrived_ms + in->max_wait_ms;
     f->out.error_code = isolation_is_known(in) ? KERR_NONE : KERR_UNKNOWN_SERVER_ERROR;
-    int64_t room = budget_free_bytes(r->kafka->settings.budget) / 4;
+    fetch_begin(f);
+}
+
+/* A round begins. */
+static void fetch_begin(struct fetch *f) {
+    request_waits_for(f->request, fetch_on_turn);
+    if (request_has_turn(f->request, fetch_on_turn))
+        fetch_on_turn(f->request);
+}
+
+/* What one round may read at most: so that several find room, less where memory is short. */
+static int64_t fetch_bytes_max(const struct fetch *f) {
+    const struct fetch_req *in = fetch_in(f->request);
+    int64_t room = budget_free_bytes(f->request->kafka->fetches) / 4;
     int64_t most = room > FETCH_BYTES_FLOOR ? room : FETCH_BYTES_FLOOR;
     if (most > FETCH_BYTES_MAX)
         most = FETCH_BYTES_MAX;
-    f->read.bytes_max = in->max_bytes < most ? in->max_bytes : most;
-    fetch_read(f);
+    return in->max_bytes < most ? in->max_bytes : most;
+}
+
+static void fetch_on_turn(struct request *r) {
+    struct fetch *f = r->state;
+    if (!request_has_client(r)) {
+        request_close(r, "the client has gone");
+        return;
+    }
+    f->read.bytes_max = fetch_bytes_max(f);
+    if (f->read.bytes_max <= 0 || budget_try(r->kafka->fetches, f->read.bytes_max)) {
+        f->room_bytes = f->read.bytes_max > 0 ? f->read.bytes_max : 0;
+        fetch_read(f);
+        return;
+    }
+    op_init(&f->room.op, r->loop, fetch_on_room);
+    request_waits_for(r, fetch_on_room);
+    r->parked = &f->room.op;
+    budget_take(r->kafka->fetches, &f->room, f->read.bytes_max);
+}
+
+static void fetch_on_room(struct op *op) {
+    struct fetch *f = container_of(op, struct fetch, room.op);
+    struct request *r = f->request;
+    r->parked = NULL;
+    if (op->status == ST_OK)
+        f->room_bytes = f->read.bytes_max;
+    else
+        fetch_set_room(f, f->read.bytes_max); /* the server stops: this is the last answer */
+    if (request_has_client(r))
+        fetch_read(f);
+    else
+        request_close(r, "the client has gone");
 }
 
 static void fetch_read(struct fetch *f) {
@@ -130,8 +193,8 @@ static void fetch_on_read(struct op *op) {
     struct fetch *f = container_of(op, struct fetch, read.op);
     struct request *r = f->request;
     bool urgent = fetch_take(f);
-    if (urgent || f->answer_now || f->read.bytes >= fetch_in(r)->min_bytes ||
-        atomic_load(&r->kafka->stopping))
+    fetch_set_room(f, f->read.bytes);
+    if (urgent || f->answer_now || f->read.bytes >= fetch_in(r)->min_bytes || request_must_end(r))
         fetch_reply(r, &f->out);
     else
         fetch_park(f);
@@ -139,6 +202,7 @@ static void fetch_on_read(struct op *op) {
 
 static void fetch_park(struct fetch *f) {
     struct request *r = f->request;
+    fetch_set_room(f, 0);
     f->watch = (struct backend_watch){
         .read = &f->read, .bytes_min = fetch_in(r)->min_bytes, .deadline_ms = f->deadline_ms};
     op_init(&f->watch.op, r->loop, fetch_on_wake);
@@ -151,12 +215,8 @@ static void fetch_park(struct fetch *f) {
 static void fetch_on_wake(struct op *op) {
     struct fetch *f = container_of(op, struct fetch, watch.op);
     f->request->parked = NULL;
-    if (!request_has_client(f->request)) {
-        request_close(f->request, "the client has gone");
-        return;
-    }
     f->answer_now |= op->status != ST_OK; /* its time is up, or the server stops */
-    fetch_read(f);
+    fetch_begin(f);
 }
 
 /* ---- the request's shape ---- */
