@@ -1,292 +1,325 @@
-/* kbench: light librdkafka load generator.
- *  kbench prod BOOT TOPIC NMSGS SIZE ACKS COMP [PARTS]      producer throughput (linger 5 ms, batch 64 KiB, no idempotence)
- *  kbench cons BOOT TOPIC NMSGS [PARTS]                     consumer throughput (assign all partitions from the beginning, until NMSGS)
- *  kbench mk BOOT TOPIC PARTS | kbench rm BOOT TOPIC x       create / delete a topic
- *  kbench lat  BOOT TOPIC SECONDS RATE SIZE ACKS [PARTS]    end to end latency at a steady rate (linger 0, fetch.wait 500, min.bytes 1)
- * prints one line key=value: n, sec, msg_s, MB_s, client CPU seconds, latencies in us */
+/*
+ * A light load generator on librdkafka, for comparing servers on one machine (./run drives it).
+ *
+ *   kbench create BOOTSTRAP TOPIC PARTITIONS
+ *   kbench delete BOOTSTRAP TOPIC
+ *   kbench produce BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ACKS CODEC     as fast as it goes: linger 5 ms, batches of 64 KiB
+ *   kbench consume BOOTSTRAP TOPIC PARTITIONS COUNT                     all partitions from the beginning until COUNT records
+ *   kbench latency BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ACKS RATE      from produce to consume at a steady RATE a second, linger 0
+ *
+ * Prints one line of key=value: n, errors, seconds, records_s, mb_s, cpu (its own CPU seconds), latencies in microseconds.
+ */
 #include <librdkafka/rdkafka.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-static int64_t us(void) {
+
+#define LIMIT_US     (300 * 1000000LL)
+#define VALUES_COUNT 256
+
+struct load {
+    const char *bootstrap, *topic, *acks, *codec;
+    int partitions;
+    long count;
+    size_t size_bytes;
+    double rate; /* records a second; 0: no limit */
+};
+
+struct delivered {
+    long ok, failed;
+    const char *first_error;
+};
+
+struct tail { /* the consumer beside a latency run */
+    const struct load *load;
+    int64_t *latency_us;
+    long count, count_max;
+    atomic_bool ready, stop;
+};
+
+static int64_t now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
 }
-static double cpu(void) {
+
+static double cpu_seconds(void) {
     struct rusage r;
     getrusage(RUSAGE_SELF, &r);
-    return r.ru_utime.tv_sec + r.ru_stime.tv_sec + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+           (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
 }
-static void set(rd_kafka_conf_t *c, const char *k, const char *v) {
-    char e[256];
-    if (rd_kafka_conf_set(c, k, v, e, sizeof e)) {
-        fprintf(stderr, "%s\n", e);
-        exit(2);
+
+static void die(const char *text) {
+    fprintf(stderr, "kbench: %s\n", text);
+    exit(1);
+}
+
+static void set(rd_kafka_conf_t *conf, const char *key, const char *value) {
+    char text[256];
+    if (rd_kafka_conf_set(conf, key, value, text, sizeof text))
+        die(text);
+}
+
+static rd_kafka_t *client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf) {
+    char text[256];
+    rd_kafka_t *client = rd_kafka_new(type, conf, text, sizeof text);
+    if (!client)
+        die(text);
+    return client;
+}
+
+static rd_kafka_conf_t *conf_new(const struct load *l) {
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "bootstrap.servers", l->bootstrap);
+    return conf;
+}
+
+static int admin(const struct load *l, int create) {
+    char text[256];
+    rd_kafka_t *client = client_new(RD_KAFKA_PRODUCER, conf_new(l));
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
+    if (create) {
+        rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(l->topic, l->partitions, 1, text, sizeof text);
+        rd_kafka_CreateTopics(client, &topic, 1, NULL, queue);
+    } else {
+        rd_kafka_DeleteTopic_t *topic = rd_kafka_DeleteTopic_new(l->topic);
+        rd_kafka_DeleteTopics(client, &topic, 1, NULL, queue);
+    }
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, 15000);
+    if (!event || rd_kafka_event_error(event))
+        die(event ? rd_kafka_event_error_string(event) : "no answer");
+    usleep(300000); /* a Kafka broker publishes it a moment later */
+    return 0;
+}
+
+/* Values that compress to about a half: words of a small vocabulary between random digits. */
+static void values_fill(char *out, size_t size) {
+    static const char *words[] = {"\"user\":", "\"event\":\"click\",", "\"ts\":17000",
+                                  "session=",  "GET /index.html ",     "status=200 "};
+    unsigned state = 12345;
+    for (size_t at = 0; at < size;) {
+        state = state * 1103515245u + 12345;
+        for (const char *word = words[(state >> 16) % 6]; *word && at < size; word++)
+            out[at++] = *word;
+        for (int i = 0; i < 10 && at < size; i++) {
+            state = state * 1103515245u + 12345;
+            out[at++] = "0123456789abcdef"[state >> 16 & 15];
+        }
     }
 }
-static long okc, errc;
-static const char *firsterr;
-static void dr(rd_kafka_t *rk, const rd_kafka_message_t *m, void *o) {
-    (void)rk;
-    (void)o;
-    if (m->err) {
-        if (!errc++)
-            firsterr = rd_kafka_err2str(m->err);
-    } else
-        okc++;
+
+static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
+    (void)client;
+    struct delivered *d = opaque;
+    if (!message->err)
+        d->ok++;
+    else if (d->failed++ == 0)
+        d->first_error = rd_kafka_err2str(message->err);
 }
-static rd_kafka_t *mk(int type, rd_kafka_conf_t *c) {
-    char e[256];
-    rd_kafka_t *r = rd_kafka_new(type, c, e, sizeof e);
-    if (!r) {
-        fprintf(stderr, "%s\n", e);
-        exit(2);
+
+static rd_kafka_t *producer_new(const struct load *l, struct delivered *d) {
+    rd_kafka_conf_t *conf = conf_new(l);
+    set(conf, "linger.ms", l->rate > 0 ? "0" : "5");
+    set(conf, "batch.size", "65536");
+    set(conf, "compression.type", l->codec);
+    set(conf, "acks", l->acks);
+    set(conf, "queue.buffering.max.messages", "1000000");
+    set(conf, "queue.buffering.max.kbytes", "262144");
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    rd_kafka_conf_set_opaque(conf, d);
+    return client_new(RD_KAFKA_PRODUCER, conf);
+}
+
+static rd_kafka_t *consumer_new(const struct load *l, int at_end) {
+    rd_kafka_conf_t *conf = conf_new(l);
+    set(conf, "group.id", "kbench");
+    set(conf, "enable.auto.commit", "false");
+    set(conf, "auto.offset.reset", "earliest");
+    if (!at_end) {
+        set(conf, "queued.max.messages.kbytes", "131072");
+        set(conf, "queued.min.messages", "1000000");
     }
-    return r;
+    rd_kafka_t *client = client_new(RD_KAFKA_CONSUMER, conf);
+    rd_kafka_poll_set_consumer(client);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(l->partitions);
+    for (int p = 0; p < l->partitions; p++) {
+        int64_t low = 0, high = 0;
+        if (at_end && rd_kafka_query_watermark_offsets(client, l->topic, p, &low, &high, 10000))
+            die("no offsets");
+        rd_kafka_topic_partition_list_add(list, l->topic, p)->offset = high;
+    }
+    rd_kafka_assign(client, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    return client;
 }
-static unsigned rs = 12345;
-static unsigned rnd(void) {
-    rs = rs * 1103515245u + 12345;
-    return rs >> 16;
-}
-/* payloads that compress to about a half: words of a small vocabulary mixed with random hex */
-static void fill(char *b, int n) {
-    static const char *w[] = {"\"user\":", "\"event\":\"click\",", "\"ts\":17000",
-                              "session=",  "GET /index.html ",     "status=200 "};
-    int i = 0;
-    while (i < n) {
-        const char *s = w[rnd() % 6];
-        for (; *s && i < n; s++)
-            b[i++] = *s;
-        for (int k = 0; k < 10 && i < n; k++)
-            b[i++] = "0123456789abcdef"[rnd() & 15];
+
+static void send_one(rd_kafka_t *client, rd_kafka_topic_t *topic, int partition, void *value, size_t size,
+                     int flags) {
+    while (rd_kafka_produce(topic, partition, flags, value, size, NULL, 0, NULL) == -1) {
+        if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+            die(rd_kafka_err2str(rd_kafka_last_error()));
+        rd_kafka_poll(client, 10);
     }
 }
-static int cmp(const void *a, const void *b) {
-    int64_t x = *(int64_t *)a, y = *(int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-static volatile int stop;
-static int64_t *lat;
-static long nlat;
-static long caplat;
-static atomic_int ready;
-static const char *B, *T;
-static int parts = 1;
-static rd_kafka_t *consumer(int from_end) {
-    rd_kafka_conf_t *c = rd_kafka_conf_new();
-    set(c, "bootstrap.servers", B);
-    char g[64];
-    snprintf(g, 64, "kb-%d-%ld", getpid(), (long)us());
-    set(c, "group.id", g);
-    set(c, "enable.auto.commit", "false");
-    set(c, "auto.offset.reset", "earliest");
-    set(c, "fetch.min.bytes", "1");
-    if (!from_end) {
-        set(c, "queued.max.messages.kbytes", "131072");
-        set(c, "fetch.message.max.bytes", "1048576");
-        set(c, "queued.min.messages", "1000000");
+
+/* One record that carries the time it was due, in its first 8 bytes. */
+static void send_stamped(rd_kafka_t *client, rd_kafka_topic_t *topic, const struct load *l, long number,
+                         char *value, int64_t due_us) {
+    for (int64_t wait; (wait = due_us - now_us()) > 0;) {
+        if (wait > 60)
+            usleep((useconds_t)wait - 50);
     }
-    rd_kafka_t *r = mk(RD_KAFKA_CONSUMER, c);
-    rd_kafka_poll_set_consumer(r);
-    rd_kafka_topic_partition_list_t *l = rd_kafka_topic_partition_list_new(parts);
-    for (int i = 0; i < parts; i++) {
-        int64_t lo = 0, hi = 0;
-        if (from_end)
-            rd_kafka_query_watermark_offsets(r, T, i, &lo, &hi, 10000);
-        rd_kafka_topic_partition_list_add(l, T, i)->offset = from_end ? hi : 0;
-    }
-    rd_kafka_assign(r, l);
-    rd_kafka_topic_partition_list_destroy(l);
-    return r;
+    int64_t sent_us = now_us();
+    memcpy(value, &sent_us, sizeof sent_us);
+    send_one(client, topic, (int)(number % l->partitions), value, l->size_bytes, RD_KAFKA_MSG_F_COPY);
+    rd_kafka_poll(client, 0);
 }
-static void *latc(void *a) {
-    (void)a;
-    rd_kafka_t *r = consumer(1);
-    atomic_store(&ready, 1);
-    while (!stop) {
-        rd_kafka_message_t *m = rd_kafka_consumer_poll(r, 100);
+
+static int produce(const struct load *l) {
+    struct delivered d = {0};
+    rd_kafka_t *client = producer_new(l, &d);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, l->topic, NULL);
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_metadata(client, 0, topic, &metadata, 10000);
+    char *values = malloc(l->size_bytes * VALUES_COUNT);
+    values_fill(values, l->size_bytes * VALUES_COUNT);
+
+    double cpu = cpu_seconds();
+    int64_t start = now_us();
+    for (long i = 0; i < l->count; i++) {
+        send_one(client, topic, (int)(i % l->partitions), values + (size_t)(i % VALUES_COUNT) * l->size_bytes,
+                 l->size_bytes, 0);
+        if ((i & 63) == 0)
+            rd_kafka_poll(client, 0);
+    }
+    while (d.ok + d.failed < l->count && now_us() - start < LIMIT_US)
+        rd_kafka_poll(client, 100);
+    double seconds = (double)(now_us() - start) / 1e6;
+    printf("n=%ld errors=%ld seconds=%.3f records_s=%.0f mb_s=%.1f cpu=%.2f%s%s\n", d.ok, d.failed, seconds,
+           (double)d.ok / seconds, (double)d.ok / seconds * (double)l->size_bytes / 1e6, cpu_seconds() - cpu,
+           d.failed ? " first_error=" : "", d.failed ? d.first_error : "");
+    return d.ok == l->count ? 0 : 1;
+}
+
+static int consume(const struct load *l) {
+    enum { BATCH = 2000 };
+    static rd_kafka_message_t *messages[BATCH];
+    rd_kafka_t *client = consumer_new(l, 0);
+    rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(client);
+    double cpu = cpu_seconds();
+    int64_t start = now_us(), bytes = 0;
+    long n = 0, errors = 0;
+    while (n < l->count && now_us() - start < LIMIT_US) {
+        ssize_t got = rd_kafka_consume_batch_queue(queue, 200, messages, BATCH);
+        for (ssize_t i = 0; i < got; i++) {
+            errors += messages[i]->err != 0;
+            n += messages[i]->err == 0;
+            bytes += messages[i]->err ? 0 : (int64_t)messages[i]->len;
+            rd_kafka_message_destroy(messages[i]);
+        }
+    }
+    double seconds = (double)(now_us() - start) / 1e6;
+    printf("n=%ld errors=%ld seconds=%.3f records_s=%.0f mb_s=%.1f cpu=%.2f\n", n, errors, seconds,
+           (double)n / seconds, (double)bytes / seconds / 1e6, cpu_seconds() - cpu);
+    return n >= l->count ? 0 : 1;
+}
+
+static void *tail_run(void *argument) {
+    struct tail *t = argument;
+    rd_kafka_t *client = consumer_new(t->load, 1);
+    atomic_store(&t->ready, true);
+    while (!atomic_load(&t->stop)) {
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(client, 100);
         if (!m)
             continue;
-        if (!m->err && m->len >= 8) {
-            int64_t t;
-            memcpy(&t, m->payload, 8);
-            if (t > 0 && nlat < caplat)
-                lat[nlat++] = us() - t;
-        }
+        int64_t sent_us = 0;
+        if (!m->err && m->len >= sizeof sent_us)
+            memcpy(&sent_us, m->payload, sizeof sent_us);
+        if (sent_us > 0 && t->count < t->count_max)
+            t->latency_us[t->count++] = now_us() - sent_us;
         rd_kafka_message_destroy(m);
     }
-    rd_kafka_consumer_close(r);
-    rd_kafka_destroy(r);
+    rd_kafka_consumer_close(client);
+    rd_kafka_destroy(client);
     return NULL;
 }
-int main(int c, char **v) {
-    if (c < 5)
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int latency(const struct load *l) {
+    struct delivered d = {0};
+    struct tail t = {
+        .load = l, .count_max = l->count, .latency_us = calloc((size_t)l->count, sizeof(int64_t))};
+    rd_kafka_t *client = producer_new(l, &d);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, l->topic, NULL);
+    char *value = calloc(1, l->size_bytes);
+    pthread_t thread;
+    pthread_create(&thread, NULL, tail_run, &t);
+    while (!atomic_load(&t.ready))
+        usleep(1000);
+    usleep(700000);
+    for (int i = 0; i < 200; i++) { /* to warm up: a stamp of 0 is not counted */
+        send_one(client, topic, i % l->partitions, value, l->size_bytes, RD_KAFKA_MSG_F_COPY);
+        rd_kafka_poll(client, 0);
+        usleep(1000);
+    }
+    rd_kafka_flush(client, 5000);
+
+    double cpu = cpu_seconds();
+    int64_t start = now_us();
+    for (long i = 0; i < l->count; i++)
+        send_stamped(client, topic, l, i, value, start + (int64_t)((double)i * 1e6 / l->rate));
+    rd_kafka_flush(client, 10000);
+    usleep(300000);
+    atomic_store(&t.stop, true);
+    pthread_join(thread, NULL);
+    if (t.count == 0)
+        die("no record came back");
+    qsort(t.latency_us, (size_t)t.count, sizeof(int64_t), by_value);
+    printf("n=%ld errors=%ld p50_us=%lld p95_us=%lld p99_us=%lld p999_us=%lld max_us=%lld cpu=%.2f\n",
+           t.count, d.failed, (long long)t.latency_us[t.count / 2],
+           (long long)t.latency_us[t.count * 95 / 100], (long long)t.latency_us[t.count * 99 / 100],
+           (long long)t.latency_us[t.count * 999 / 1000], (long long)t.latency_us[t.count - 1],
+           cpu_seconds() - cpu);
+    return d.failed == 0 && t.count == l->count ? 0 : 1;
+}
+
+int main(int count, char **a) {
+    if (count < 4) {
+        fprintf(stderr, "usage: kbench create|delete|produce|consume|latency BOOTSTRAP TOPIC ...\n");
         return 2;
-    B = v[2];
-    T = v[3];
-    if (!strcmp(v[1], "mk") || !strcmp(v[1], "rm")) {
-        rd_kafka_conf_t *k = rd_kafka_conf_new();
-        set(k, "bootstrap.servers", B);
-        rd_kafka_t *p = mk(RD_KAFKA_PRODUCER, k);
-        rd_kafka_queue_t *q = rd_kafka_queue_new(p);
-        char e[256];
-        if (v[1][0] == 'm') {
-            rd_kafka_NewTopic_t *nt = rd_kafka_NewTopic_new(T, atoi(v[4]), 1, e, sizeof e);
-            rd_kafka_CreateTopics(p, &nt, 1, NULL, q);
-        } else {
-            rd_kafka_DeleteTopic_t *d = rd_kafka_DeleteTopic_new(T);
-            rd_kafka_DeleteTopics(p, &d, 1, NULL, q);
-        }
-        rd_kafka_event_t *ev = rd_kafka_queue_poll(q, 15000);
-        if (!ev || rd_kafka_event_error(ev)) {
-            fprintf(stderr, "admin: %s\n", ev ? rd_kafka_event_error_string(ev) : "timeout");
-            return 1;
-        }
-        usleep(300000);
-        return 0;
     }
-    if (!strcmp(v[1], "prod") || !strcmp(v[1], "lat")) {
-        int isl = v[1][0] == 'l';
-        long n;
-        int size;
-        const char *acks, *comp = "none";
-        double rate = 0;
-        if (isl) {
-            double sec = atof(v[4]);
-            rate = atof(v[5]);
-            n = (long)(sec * rate);
-            size = atoi(v[6]);
-            acks = v[7];
-            if (c > 8)
-                parts = atoi(v[8]);
-        } else {
-            n = atol(v[4]);
-            size = atoi(v[5]);
-            acks = v[6];
-            comp = v[7];
-            if (c > 8)
-                parts = atoi(v[8]);
-        }
-        rd_kafka_conf_t *k = rd_kafka_conf_new();
-        set(k, "bootstrap.servers", B);
-        set(k, "linger.ms", isl ? "0" : "5");
-        set(k, "batch.size", "65536");
-        set(k, "compression.type", comp);
-        set(k, "acks", acks);
-        set(k, "queue.buffering.max.messages", "1000000");
-        set(k, "queue.buffering.max.kbytes", "262144");
-        rd_kafka_conf_set_dr_msg_cb(k, dr);
-        rd_kafka_t *p = mk(RD_KAFKA_PRODUCER, k);
-        rd_kafka_topic_t *t = rd_kafka_topic_new(p, T, NULL);
-        const struct rd_kafka_metadata *md;
-        rd_kafka_metadata(p, 0, t, &md, 10000);
-        enum { NB = 256 };
-        char *buf = malloc((size_t)size * NB);
-        fill(buf, size * NB);
-        pthread_t th;
-        char *one = malloc(size);
-        if (isl) {
-            caplat = n + 1000;
-            lat = malloc(sizeof *lat * caplat);
-            pthread_create(&th, NULL, latc, NULL);
-            while (!atomic_load(&ready))
-                usleep(1000);
-            usleep(700000); /* warm up */
-            for (int i = 0; i < 200; i++) {
-                memset(one, 0, size);
-                rd_kafka_produce(t, i % parts, RD_KAFKA_MSG_F_COPY, one, size, NULL, 0, NULL);
-                rd_kafka_poll(p, 0);
-                usleep(1000);
-            }
-            rd_kafka_flush(p, 5000);
-            okc = errc = 0;
-        }
-        double c0 = cpu();
-        int64_t t0 = us();
-        for (long i = 0; i < n; i++) {
-            char *pl = buf + (size_t)(i % NB) * size;
-            int fl = 0;
-            if (isl) {
-                int64_t due = t0 + (int64_t)(i * 1e6 / rate);
-                int64_t w;
-                while ((w = due - us()) > 0) {
-                    if (w > 60)
-                        usleep(w - 50);
-                }
-                memcpy(one, pl, size);
-                int64_t now = us();
-                memcpy(one, &now, 8);
-                pl = one;
-                fl = RD_KAFKA_MSG_F_COPY;
-            }
-            while (rd_kafka_produce(t, i % parts, fl, pl, size, NULL, 0, NULL) == -1) {
-                if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-                    fprintf(stderr, "%s\n", rd_kafka_err2str(rd_kafka_last_error()));
-                    return 1;
-                }
-                rd_kafka_poll(p, 10);
-            }
-            if (isl || (i & 63) == 0)
-                rd_kafka_poll(p, 0);
-        }
-        while (okc + errc < n && us() - t0 < 300000000LL)
-            rd_kafka_poll(p, 100);
-        int64_t t1 = us();
-        double c1 = cpu(), s = (t1 - t0) / 1e6;
-        if (isl) {
-            usleep(300000);
-            stop = 1;
-            pthread_join(th, NULL);
-            qsort(lat, nlat, sizeof *lat, cmp);
-            if (!nlat) {
-                printf("mode=lat n=0\n");
-                return 1;
-            }
-            double m = 0;
-            for (long i = 0; i < nlat; i++)
-                m += lat[i];
-            printf("mode=lat n=%ld sent=%ld err=%ld p50_us=%ld p95_us=%ld p99_us=%ld p999_us=%ld max_us=%ld "
-                   "mean_us=%.0f cpu=%.2f\n",
-                   nlat, okc, errc, (long)lat[nlat / 2], (long)lat[nlat * 95 / 100],
-                   (long)lat[nlat * 99 / 100], (long)lat[nlat * 999 / 1000], (long)lat[nlat - 1], m / nlat,
-                   c1 - c0);
-        } else
-            printf("mode=prod n=%ld err=%ld%s%s sec=%.3f msg_s=%.0f MB_s=%.1f cpu=%.2f\n", okc, errc,
-                   errc ? " first=" : "", errc ? firsterr : "", s, okc / s, okc / s * size / 1e6, c1 - c0);
-        return errc ? 1 : 0;
+    struct load l = {.bootstrap = a[2],
+                     .topic = a[3],
+                     .codec = "none",
+                     .acks = "all",
+                     .partitions = count > 4 ? atoi(a[4]) : 1};
+    if (count > 5)
+        l.count = atol(a[5]);
+    if (count > 7) {
+        l.size_bytes = (size_t)atol(a[6]);
+        l.acks = a[7];
     }
-    long n = atol(v[4]), g = 0;
-    int64_t bytes = 0;
-    if (c > 5)
-        parts = atoi(v[5]);
-    double c0 = cpu();
-    rd_kafka_t *r = consumer(0);
-    rd_kafka_queue_t *q = rd_kafka_queue_get_consumer(r);
-    static rd_kafka_message_t *ms[2000];
-    int64_t t0 = 0, ts = us(), t1 = ts;
-    while (g < n && us() - ts < 120000000LL) {
-        ssize_t k = rd_kafka_consume_batch_queue(q, 200, ms, 2000);
-        for (ssize_t i = 0; i < k; i++) {
-            if (!ms[i]->err) {
-                if (!t0)
-                    t0 = us();
-                g++;
-                bytes += ms[i]->len;
-            } else
-                fprintf(stderr, "%s\n", rd_kafka_message_errstr(ms[i]));
-            rd_kafka_message_destroy(ms[i]);
-        }
-        t1 = us();
+    if (!strcmp(a[1], "create") || !strcmp(a[1], "delete"))
+        return admin(&l, *a[1] == 'c');
+    if (!strcmp(a[1], "consume") && count == 6)
+        return consume(&l);
+    if (count != 9)
+        return 2;
+    if (!strcmp(a[1], "latency")) {
+        l.rate = atof(a[8]);
+        return latency(&l);
     }
-    double s = (t1 - ts) / 1e6;
-    printf("mode=cons n=%ld sec=%.3f msg_s=%.0f MB_s=%.1f cpu=%.2f first_ms=%.0f\n", g, s, g / s,
-           bytes / s / 1e6, cpu() - c0, t0 ? (t0 - ts) / 1e3 : -1.0);
-    return g >= n ? 0 : 1;
+    l.codec = a[8];
+    return produce(&l);
 }
