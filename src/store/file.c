@@ -164,12 +164,12 @@ enum status file_make_folders(int at_fd, const char *path) {
         memcpy(part, path, i);
         part[i] = '\0';
         if (mkdirat(at_fd, part, 0750) != 0 && errno != EEXIST)
-            return file_status(errno);
+            return errno == ENOTDIR ? ST_EXISTS : file_status(errno);
     }
     struct stat st;
     if (fstatat(at_fd, path, &st, 0) != 0)
         return file_status(errno);
-    return S_ISDIR(st.st_mode) ? ST_OK : ST_IO;
+    return S_ISDIR(st.st_mode) ? ST_OK : ST_EXISTS;
 }
 
 enum status file_remove_tree(int at_fd, const char *path) {

@@ -31,7 +31,7 @@ enum status file_size(int fd, int64_t *size_out) MUST_USE;
 /* Bring the folder's own entries to stable storage. */
 enum status file_sync_folder(int at_fd, const char *path) MUST_USE;
 
-/* Make the folder and those above it. */
+/* Make the folder and those above it. ST_EXISTS: something stands there that is no folder. */
 enum status file_make_folders(int at_fd, const char *path) MUST_USE;
 
 /* Remove a folder and everything in it, without following links. ST_OK also when it is not there. */

@@ -219,7 +219,7 @@ static enum status add_segment(struct partition *p) {
     }
     if (st) {
         segment_unref(s);
-        return st == ST_NOT_FOUND ? ST_IO : st;
+        return st == ST_NOT_FOUND || st == ST_EXISTS ? ST_IO : st;
     }
     atomic_store(&s->times_known, true);
     segment_activate(s, fd, &no_index);

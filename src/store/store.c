@@ -211,6 +211,9 @@ static void remove_leftovers(struct store *s, const struct stream *stream) {
 
 static enum status open_parts(struct store *s, struct store_error *error) {
     enum status st = file_make_folders(AT_FDCWD, s->data_dir);
+    if (st == ST_EXISTS)
+        return refuse(error, ST_INVALID, "%s is not a folder, or lies below something that is none",
+                      s->data_dir);
     if (st)
         return refuse_folder(s, error, st, "can't be made");
     st = file_open(AT_FDCWD, s->data_dir, O_RDONLY | O_DIRECTORY, &s->env.dir_fd);

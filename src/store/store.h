@@ -38,7 +38,7 @@ struct store_error {
 /*
  * Open the data folder, made when missing, and lock it against a second process.
  * Partitions are opened when they are first used, so the time does not grow with the log.
- * ST_IN_USE: another process has it; ST_READ_ONLY; ST_NO_SPACE; ST_CORRUPT: the catalog is damaged, or of a newer version;
+ * ST_IN_USE: another process has it; ST_INVALID: not a folder; ST_READ_ONLY; ST_NO_SPACE; ST_CORRUPT: the catalog is damaged, or of a newer version;
  * ST_IO; ST_NO_MEMORY. error is filled on each of them.
  */
 enum status store_open(const struct store_settings *settings, struct store **out,

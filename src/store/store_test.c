@@ -495,3 +495,14 @@ TEST_OOM(opening_and_changing_topics_survive_any_failed_allocation) {
     topic_unref(t);
     store_close(s);
 }
+
+TEST(a_data_folder_that_is_a_file_is_told) {
+    char path[128];
+    struct store *s = NULL;
+    struct store_error error;
+    snprintf(path, sizeof path, "%s/file", test_dir());
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    const struct store_settings settings = {.data_dir = path, .segment_bytes = 1 << 20};
+    CHECK_EQ(store_open(&settings, &s, &error), ST_INVALID);
+    CHECK(strstr(error.text, "is not a folder") != NULL);
+}
