@@ -17,6 +17,8 @@
 #define ROOM_FIRST     ((size_t)64 * 1024)
 #define RATIO_GUESS    ((size_t)8) /* where nothing is declared */
 
+#define KEPT_BYTES_MAX ((size_t)1 << 20) /* of a thread's spare: ordinary batches */
+
 /* Every copy of 64 bytes costs three bytes of snappy: no block can inflate to more than this times its length. */
 #define SNAPPY_RATIO_MAX 22
 
@@ -114,6 +116,11 @@ static struct contexts *contexts_get(void) {
 struct spare *spare_of_thread(void) {
     struct contexts *c = contexts_get();
     return c ? &c->spare : NULL;
+}
+
+void spare_put_back(struct spare *s) {
+    if (s->room > KEPT_BYTES_MAX)
+        spare_release(s);
 }
 
 /* ---- streams: zlib and lz4 hand out what they have, whatever the room ---- */

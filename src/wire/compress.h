@@ -21,6 +21,9 @@ void spare_release(struct spare *s); /* fine on zeroed and on released */
 /* One that this thread keeps until it ends, for what is inflated and looked at before anything else is. NULL: out of memory. */
 struct spare *spare_of_thread(void);
 
+/* Done with it for now: it is kept for the next use, unless it has grown so large that all threads' together would matter. */
+void spare_put_back(struct spare *s);
+
 /*
  * Inflate all of in into out (from byte 0). codec is not CODEC_NONE. Any thread; keeps contexts per thread until it ends.
  *

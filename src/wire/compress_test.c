@@ -471,6 +471,17 @@ TEST(a_spare_keeps_what_is_in_it_when_it_grows) {
     spare_release(&s);
 }
 
+TEST(a_threads_spare_is_kept_while_it_is_small) {
+    struct spare *s = spare_of_thread();
+    CHECK(s == spare_of_thread());
+    CHECK_EQ(spare_reserve(s, 1 << 20), ST_OK);
+    spare_put_back(s);
+    CHECK(s->room >= 1 << 20);
+    CHECK_EQ(spare_reserve(s, 8 << 20), ST_OK);
+    spare_put_back(s);
+    CHECK_EQ(s->room, 0);
+}
+
 /* A thread of its own has no contexts and no spare yet: theirs are among the allocations that fail. The leak checker sees that they go with it. */
 static void *all_codecs(void *unused) {
     (void)unused;

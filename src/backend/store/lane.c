@@ -115,6 +115,7 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
     if (!scratch)
         return ST_NO_MEMORY;
     enum status st = batch_check(slot->part->records, &limits, scratch, &report);
+    spare_put_back(scratch);
     slot->part->reason = report.reason;
     slot->seen = report.framed && st != ST_BAD_CODEC && st != ST_TOO_BIG;
     atomic_fetch_add(&state->used_bytes, report.used_bytes);

@@ -5,13 +5,13 @@
 #define RECORDS_BYTES_MAX \
     ((int64_t)256 << 20) /* of one stored batch, inflated: it passed a smaller limit when it came in */
 
-/* Within one stored batch: the first record at or after the time, or with `greatest`, the first with the greatest time. */
-static enum status batch_find_time(struct bytes stored, int64_t base_offset, bool greatest,
+/* Within one stored batch: the first record at or after the time, or the first with the greatest time. */
+static enum status batch_find_time(struct bytes stored, int64_t base_offset, struct spare *scratch,
                                    struct backend_offset_part *part) {
+    bool greatest = part->kind == OFFSET_MAX_TIME;
     struct batch batch;
     struct bytes body;
-    struct spare *scratch = spare_of_thread();
-    enum status st = scratch ? batch_read(stored, &batch) : ST_NO_MEMORY;
+    enum status st = batch_read(stored, &batch);
     if (!st)
         st = batch_records(&batch, RECORDS_BYTES_MAX, scratch, &body);
     if (st)
@@ -35,9 +35,13 @@ static enum status partition_offset_by_time(struct partition *p, struct backend_
     bool greatest = part->kind == OFFSET_MAX_TIME;
     struct store_read found = {0};
     int64_t base_offset;
+    struct spare *scratch = spare_of_thread();
+    if (!scratch)
+        return ST_NO_MEMORY;
     enum status st = partition_find_time(p, greatest ? INT64_MAX : part->timestamp_ms, &base_offset, &found);
     if (!st)
-        st = batch_find_time(found.runs[0].bytes, base_offset, greatest, part);
+        st = batch_find_time(found.runs[0].bytes, base_offset, scratch, part);
+    spare_put_back(scratch);
     store_read_release(&found);
     if (st == ST_NOT_FOUND) { /* no record matches: offset -1 and no error */
         part->timestamp_ms = -1;
