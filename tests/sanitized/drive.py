@@ -33,6 +33,7 @@ SERVED = {"Produce": (3, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadat
 SETTINGS = {"THREADS": 4, "MAX_CONNECTIONS": 400, "READ_TIMEOUT_SECS": 2, "WRITE_TIMEOUT_SECS": 4, "SHUTDOWN_DRAIN_TIMEOUT_SECS": 5,
             "MEMORY_BUDGET": "64MiB", "SEGMENT_BYTES": "1MiB", "RETENTION_BYTES": "4MiB", "DEFAULT_PARTITIONS": 3, "LOG_LEVEL": "debug"}
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:|LeakSanitizer|WARNING: ThreadSanitizer|Assertion .* failed")
+ERROR = re.compile(r"^\S+ error .*", re.MULTILINE)  # an operator must act: nothing that clients do is a reason
 RSS_BYTES_MAX = {"__asan_init": 400 << 20, "__tsan_init": 800 << 20}  # ever, with a budget of 64 MiB; most is the sanitizers' own memory
 FRAME_BYTES_MAX = 8 << 20
 ANSWER_SECS = 20
@@ -85,6 +86,8 @@ class Trial:
         log = self.server.log()
         if REPORT.search(log) or self.server.process.poll() is not None:
             raise Failure(f"{phase}: exit code {self.server.process.poll()}\n{report_of(log)}")
+        if ERROR.search(log):
+            raise Failure(f"{phase}: {ERROR.search(log)[0]}")
         conn = self.conn(ANSWER_SECS)
         answered = conn.alive(ANSWER_SECS)
         conn.close()

@@ -117,7 +117,7 @@ static int64_t fetch_bytes_max(const struct fetch *f) {
 static void fetch_on_turn(struct request *r) {
     struct fetch *f = r->state;
     if (!request_has_client(r)) {
-        request_close(r, "the client has gone");
+        request_no_reply(r);
         return;
     }
     f->read.bytes_max = fetch_bytes_max(f);
@@ -143,7 +143,7 @@ static void fetch_on_room(struct op *op) {
     if (request_has_client(r))
         fetch_read(f);
     else
-        request_close(r, "the client has gone");
+        request_no_reply(r);
 }
 
 static void fetch_read(struct fetch *f) {
