@@ -136,7 +136,7 @@ bool request_has_client(const struct request *r) {
 }
 
 bool request_must_end(const struct request *r) {
-    return atomic_load(&r->kafka->stopping) || r->session->ending;
+    return atomic_load(&r->kafka->stopping) || r->session->ending || r->session->leaving;
 }
 
 bool request_has_turn(struct request *r, void (*on_turn)(struct request *r)) {

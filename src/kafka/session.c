@@ -8,6 +8,7 @@
 
 static void session_on_open(struct conn *c);
 static void session_on_frame(struct conn *c, struct frame *f);
+static void session_on_hangup(struct conn *c);
 static void session_on_reading_end(struct conn *c);
 static void session_on_closed(struct conn *c);
 static void session_on_written(struct op *op);
@@ -25,6 +26,7 @@ const struct conn_protocol session_protocol = {
     .frame_bytes = session_frame_bytes,
     .on_open = session_on_open,
     .on_frame = session_on_frame,
+    .on_hangup = session_on_hangup,
     .on_idle_end = session_on_reading_end,
     .on_closed = session_on_closed,
 };
@@ -124,6 +126,15 @@ void session_cancel(struct session *s) {
         if (r->parked)
             op_cancel(r->parked);
     }
+}
+
+/* A client that fills its row and leaves would hold its place as long as its Fetches may wait. */
+static void session_on_hangup(struct conn *c) {
+    struct session *s = conn_user(c);
+    if (!s)
+        return;
+    s->leaving = true;
+    session_cancel(s);
 }
 
 static void session_on_reading_end(struct conn *c) {

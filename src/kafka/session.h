@@ -17,6 +17,7 @@ struct session {
     struct link link; /* in kafka_loop.sessions */
     int32_t in_flight;
     bool ending;  /* no more frames come */
+    bool leaving; /* none but those that the client has sent already */
     bool closing; /* an answer that closes has been reached */
 };
 

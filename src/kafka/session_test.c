@@ -510,6 +510,22 @@ TEST(a_fetch_whose_client_leaves_is_given_up) {
     rig_close(&rig);
 }
 
+TEST(a_client_that_leaves_with_a_full_row_is_not_waited_for) {
+    struct rig rig;
+    rig_open(&rig, 2, true);
+    for (int32_t i = 1; i <= 3; i++) /* the third is not even read: reading pauses at two */
+        send_fetch(rig.fd, i);
+    wait_for(&held.watches_seen, 1);
+    shutdown(rig.fd, SHUT_WR);
+    for (int32_t i = 1; i <= 3; i++) {
+        read_answer(rig.fd, &answer);
+        CHECK_EQ(answer.correlation, i);
+    }
+    expect_end(rig.fd);
+    CHECK_EQ(atomic_load(&held.watches_seen), 1);
+    rig_close(&rig);
+}
+
 static void time_out_watch(void) {
     struct backend_watch *watch = held.watch;
     held.watch = NULL;

@@ -41,7 +41,8 @@ static bool conn_discards(const struct conn *c) {
 void conn_arm(struct conn *c, int seen) {
     if (c->closing)
         return;
-    int wanted = (conn_reads(c) || conn_discards(c) ? UV_READABLE : 0) | (c->blocked ? UV_WRITABLE : 0);
+    int wanted = (conn_reads(c) || conn_discards(c) ? UV_READABLE : 0) | (c->blocked ? UV_WRITABLE : 0) |
+                 (c->reading_ended || c->hung_up ? 0 : UV_DISCONNECT);
     if (!(wanted & ~c->armed) && !(seen & ~wanted))
         return;
     c->armed = wanted;
@@ -49,6 +50,11 @@ void conn_arm(struct conn *c, int seen) {
         uv_poll_start(&c->poll, wanted, conn_on_event);
     else
         uv_poll_stop(&c->poll);
+}
+
+static void conn_hang_up(struct conn *c) {
+    c->hung_up = true;
+    c->home->protocol->on_hangup(c);
 }
 
 static void conn_on_event(uv_poll_t *handle, int err, int events) {
@@ -65,6 +71,8 @@ static void conn_on_event(uv_poll_t *handle, int err, int events) {
         conn_read(c);
     else if ((events & UV_READABLE) && conn_discards(c))
         conn_discard(c);
+    else if ((events & UV_DISCONNECT) && !c->reading_ended && !c->hung_up)
+        conn_hang_up(c);
     conn_arm(c, events);
 }
 

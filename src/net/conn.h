@@ -31,6 +31,9 @@ struct conn_protocol {
     int64_t (*frame_bytes)(const uint8_t *head, int64_t frame_bytes_max);
     void (*on_open)(struct conn *c);                   /* first; sets conn_set_user */
     void (*on_frame)(struct conn *c, struct frame *f); /* takes f over */
+    /* While reading is paused or waits for memory the peer has sent its FIN. What it sent before may be unread; nothing else comes.
+     * At most once, before on_idle_end. */
+    void (*on_hangup)(struct conn *c);
     /* Reading has ended (EOF, error, deadline, drain): no more frames come. Once, before on_closed. After EOF and in a drain
      * what is being answered can still be written; the conn stays until it is closed (in a drain: or not busy). */
     void (*on_idle_end)(struct conn *c);

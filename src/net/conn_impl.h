@@ -41,7 +41,7 @@ struct conn {
     struct op life; /* the hop to the loop at the start, the last step at the end */
     uv_poll_t poll;
     int fd;
-    int armed; /* UV_READABLE, UV_WRITABLE: what poll waits for; may be more than is wanted, see conn_arm */
+    int armed; /* UV_READABLE, UV_WRITABLE, UV_DISCONNECT: what poll waits for; may be more than is wanted, see conn_arm */
     bool handle_open; /* poll is initialised and its close callback hasn't run */
     bool opened;      /* on_open was called */
     bool closing;     /* the socket is closed */
@@ -56,6 +56,7 @@ struct conn {
     bool reading_ended; /* no more frames */
     bool end_told;      /* on_idle_end was called */
     bool peer_ended;    /* the peer's FIN was read */
+    bool hung_up;       /* on_hangup was called */
     uint32_t frame_bytes, frame_have, frame_room;
     struct frame
         *frame; /* being read; NULL: between frames. Its memory grows from frame_room to frame_bytes */

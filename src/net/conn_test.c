@@ -197,6 +197,54 @@ TEST(a_pause_after_every_frame_changes_nothing_for_the_client) {
     server_stop(s);
 }
 
+TEST(a_peer_that_ends_while_reading_is_paused_is_seen_and_its_frames_are_not_lost) {
+    uint8_t all[200];
+    size_t len = frame_make(all, 'p', 10);
+    len += frame_make(all + len, 'e', 20);
+    struct server *s = server_start((struct server_options){0});
+    int fd = client_open(s);
+    client_send(fd, all, len);
+    client_expect_frame(fd, 'p', 10);
+    client_send_frame(fd, 'e', 30);
+    server_settle(s);
+    CHECK_EQ(gate_value(&s->hung_up), 0);
+    shutdown(fd, SHUT_WR);
+    CHECK(gate_wait(&s->hung_up, 1));
+    CHECK_EQ(gate_value(&s->ended), 0);
+    server_settle(s);
+    CHECK_EQ(gate_value(&s->frames), 1);
+    server_resume(s, 0);
+    client_expect_frame(fd, 'e', 20);
+    client_expect_frame(fd, 'e', 30);
+    CHECK(gate_wait(&s->ended, 1));
+    CHECK_EQ(gate_value(&s->hung_up), 1);
+    close(fd);
+    server_stop(s);
+}
+
+TEST(a_reset_while_reading_is_paused_closes) {
+    struct server *s = server_start((struct server_options){0});
+    int fd = client_open(s);
+    client_send_frame(fd, 'p', 10);
+    client_expect_frame(fd, 'p', 10);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+    close(fd);
+    CHECK(gate_wait(&s->closed, 1));
+    server_stop(s);
+}
+
+TEST(a_peer_that_ends_while_reading_goes_on_is_no_hangup) {
+    struct server *s = server_start((struct server_options){0});
+    int fd = client_open(s);
+    client_send_frame(fd, 'n', 10);
+    shutdown(fd, SHUT_WR);
+    CHECK(gate_wait(&s->ended, 1));
+    CHECK_EQ(gate_value(&s->hung_up), 0);
+    CHECK_EQ(gate_value(&s->frames), 1);
+    close(fd);
+    server_stop(s);
+}
+
 static bool seen_resume_pending;
 static void pause_and_resume(void *session) {
     struct session *t = session;

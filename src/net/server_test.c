@@ -196,6 +196,11 @@ static void session_on_open(struct conn *c) {
     gate_add(&server->opened, 1);
 }
 
+static void session_on_hangup(struct conn *c) {
+    struct session *s = conn_user(c);
+    gate_add(&s->server->hung_up, 1);
+}
+
 static void session_on_idle_end(struct conn *c) {
     struct session *s = conn_user(c);
     if (!s)
@@ -232,6 +237,7 @@ static const struct conn_protocol server_protocol = {
     .frame_bytes = server_frame_bytes,
     .on_open = session_on_open,
     .on_frame = session_on_frame,
+    .on_hangup = session_on_hangup,
     .on_idle_end = session_on_idle_end,
     .on_closed = session_on_closed,
 };
@@ -246,7 +252,8 @@ struct server *server_start(struct server_options o) {
     static const struct gate gate = GATE_INIT;
     struct server *s = mem_take_zeroed(1, sizeof *s);
     CHECK(s != NULL);
-    s->opened = s->frames = s->ended = s->closed = s->written = s->lost = s->drained = s->violations = gate;
+    s->opened = s->frames = s->hung_up = s->ended = s->closed = s->written = s->lost = s->drained =
+        s->violations = gate;
     pthread_mutex_init(&s->lock, NULL);
     (void)pattern();
     s->loops_count = (int)or_default(o.loops, 1);

@@ -36,7 +36,7 @@ struct server {
     int loops_count;
     struct budget *budget;
     struct listener *listener;
-    struct gate opened, frames, ended, closed, written, lost, drained;
+    struct gate opened, frames, hung_up, ended, closed, written, lost, drained;
     struct gate violations; /* of the contract of net/conn.h, seen from inside */
     struct op drain;
     pthread_mutex_t lock; /* guards the rest */
