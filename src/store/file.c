@@ -172,16 +172,24 @@ enum status file_make_folders(int at_fd, const char *path) {
     return S_ISDIR(st.st_mode) ? ST_OK : ST_EXISTS;
 }
 
-enum status file_remove_tree(int at_fd, const char *path) {
+enum status file_open_folder(int at_fd, const char *path, bool nofollow, DIR **out) {
     int fd;
-    enum status st = file_open(at_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, &fd);
+    enum status st = file_open(at_fd, path, O_RDONLY | O_DIRECTORY | (nofollow ? O_NOFOLLOW : 0), &fd);
+    if (st)
+        return st;
+    *out = fdopendir(fd);
+    if (*out)
+        return ST_OK;
+    file_close(&fd);
+    return ST_NO_MEMORY;
+}
+
+enum status file_remove_tree(int at_fd, const char *path) {
+    DIR *dir;
+    enum status st = file_open_folder(at_fd, path, true, &dir);
     if (st)
         return st == ST_NOT_FOUND ? ST_OK : st;
-    DIR *dir = fdopendir(fd);
-    if (!dir) {
-        file_close(&fd);
-        return ST_NO_MEMORY;
-    }
+    int fd = dirfd(dir);
     struct dirent *e;
     while (!st && (e = readdir(dir))) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)

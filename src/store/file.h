@@ -5,6 +5,7 @@
 #ifndef STORE_FILE_H
 #define STORE_FILE_H
 
+#include <dirent.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -30,6 +31,9 @@ enum status file_size(int fd, int64_t *size_out) MUST_USE;
 
 /* Bring the folder's own entries to stable storage. */
 enum status file_sync_folder(int at_fd, const char *path) MUST_USE;
+
+/* Open a folder for readdir (closedir). nofollow: not through a link. ST_NOT_FOUND, ST_IO, ST_NO_MEMORY ... */
+enum status file_open_folder(int at_fd, const char *path, bool nofollow, DIR **out) MUST_USE;
 
 /* Make the folder and those above it. ST_EXISTS: something stands there that is no folder. */
 enum status file_make_folders(int at_fd, const char *path) MUST_USE;

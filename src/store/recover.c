@@ -214,15 +214,11 @@ static int compare_segments(const void *a, const void *b) {
 }
 
 static enum status list_segments(struct partition *p) {
-    int fd;
-    enum status st = file_open(p->env->dir_fd, p->folder, O_RDONLY | O_DIRECTORY, &fd);
+    DIR *dir;
+    enum status st = file_open_folder(p->env->dir_fd, p->folder, false, &dir);
     if (st)
         return st == ST_NOT_FOUND ? ST_OK : st;
-    DIR *dir = fdopendir(fd);
-    if (!dir) {
-        file_close(&fd);
-        return ST_NO_MEMORY;
-    }
+    int fd = dirfd(dir);
     struct dirent *e;
     while (!st && (e = readdir(dir))) {
         struct stat file;

@@ -93,14 +93,9 @@ static enum status lock_folder(struct store *s, struct store_error *error) {
 }
 
 static bool folder_has_entries(int at_fd, const char *path) {
-    int fd;
-    if (file_open(at_fd, path, O_RDONLY | O_DIRECTORY, &fd))
+    DIR *dir;
+    if (file_open_folder(at_fd, path, false, &dir))
         return false;
-    DIR *dir = fdopendir(fd);
-    if (!dir) {
-        file_close(&fd);
-        return false;
-    }
     int count = 0;
     while (readdir(dir))
         count++;
@@ -189,19 +184,15 @@ static uint8_t *known_numbers(struct store *s, const struct stream *stream) {
  */
 static void remove_leftovers(struct store *s, const struct stream *stream) {
     char path[64];
-    int fd;
     DIR *dir = NULL;
     uint8_t *known = known_numbers(s, stream);
     snprintf(path, sizeof path, "topics/%u", stream->id);
-    if (known && !file_open(s->env.dir_fd, path, O_RDONLY | O_DIRECTORY, &fd)) {
-        dir = fdopendir(fd);
-        if (!dir)
-            file_close(&fd);
-    }
+    if (known && file_open_folder(s->env.dir_fd, path, false, &dir))
+        dir = NULL;
     for (struct dirent *e; dir && (e = readdir(dir));) {
         uint32_t number = number_of_name(e->d_name);
         if (number > 0 && number < stream->next_topic_id && !known[number] &&
-            !file_remove_tree(fd, e->d_name))
+            !file_remove_tree(dirfd(dir), e->d_name))
             s->leftovers_removed++;
     }
     if (dir)

@@ -11,11 +11,11 @@ static void job_run(struct work *w) {
 }
 
 void store_job_start(struct store_backend *b, struct op *op, void *call,
-                     void (*run)(struct store_backend *b, void *call), void (*fail)(void *call)) {
+                     void (*run)(struct store_backend *b, void *call)) {
     op_start(op, NULL);
     struct store_job *job = mem_take_zeroed(1, sizeof *job);
     if (!job) {
-        fail(call);
+        run(b, call);
         op_complete(op, ST_OK);
         return;
     }

@@ -81,13 +81,6 @@ static void offsets_run(struct store_backend *b, void *user) {
     }
 }
 
-static void offsets_fail(void *user) {
-    struct backend_offsets *call = user;
-    for (int32_t i = 0; i < call->parts_count; i++)
-        if (!call->parts[i].status)
-            call->parts[i].status = ST_UNAVAILABLE;
-}
-
 void store_offsets_op(struct backend *b, struct backend_offsets *call) {
-    store_job_start(store_backend_of(b), &call->op, call, offsets_run, offsets_fail);
+    store_job_start(store_backend_of(b), &call->op, call, offsets_run);
 }

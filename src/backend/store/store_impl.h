@@ -98,9 +98,9 @@ struct store_job {
     void (*run)(struct store_backend *b, void *call);
     void *call;
 };
-/* op_start, then run in the pool, then op_complete. Without memory: fail is run on this thread instead and the op completes. */
+/* op_start, then run in the pool, then op_complete. Without memory for that, run blocks this thread. */
 void store_job_start(struct store_backend *b, struct op *op, void *call,
-                     void (*run)(struct store_backend *b, void *call), void (*fail)(void *call));
+                     void (*run)(struct store_backend *b, void *call));
 
 /* The topic that a part names, held; by id where topic.len is -1. NULL and *st_out: not there. */
 struct topic *topic_of_part(struct store_backend *b, struct str name, const struct uuid *id,

@@ -116,10 +116,6 @@ static void topics_run(struct store_backend *b, void *user) {
     }
 }
 
-static void topics_fail(void *user) {
-    (void)user; /* what is missing stays ST_NOT_FOUND */
-}
-
 void store_topics_op(struct backend *backend, struct backend_topics *call) {
     struct store_backend *b = store_backend_of(backend);
     bool complete = true;
@@ -133,7 +129,7 @@ void store_topics_op(struct backend *backend, struct backend_topics *call) {
         op_start(&call->op, NULL);
         op_complete(&call->op, ST_OK);
     } else {
-        store_job_start(b, &call->op, call, topics_run, topics_fail);
+        store_job_start(b, &call->op, call, topics_run);
     }
 }
 
@@ -192,15 +188,8 @@ static void create_run(struct store_backend *b, void *user) {
     }
 }
 
-static void create_fail(void *user) {
-    struct backend_create *call = user;
-    for (int32_t i = 0; i < call->parts_count; i++)
-        if (!call->parts[i].status)
-            call->parts[i].status = ST_NO_MEMORY;
-}
-
 void store_create_op(struct backend *b, struct backend_create *call) {
-    store_job_start(store_backend_of(b), &call->op, call, create_run, create_fail);
+    store_job_start(store_backend_of(b), &call->op, call, create_run);
 }
 
 /* ---- delete ---- */
@@ -234,15 +223,8 @@ static void delete_run(struct store_backend *b, void *user) {
     }
 }
 
-static void delete_fail(void *user) {
-    struct backend_delete *call = user;
-    for (int32_t i = 0; i < call->parts_count; i++)
-        if (!call->parts[i].status)
-            call->parts[i].status = ST_NO_MEMORY;
-}
-
 void store_delete_op(struct backend *b, struct backend_delete *call) {
-    store_job_start(store_backend_of(b), &call->op, call, delete_run, delete_fail);
+    store_job_start(store_backend_of(b), &call->op, call, delete_run);
 }
 
 /* ---- grow ---- */
@@ -267,13 +249,6 @@ static void grow_run(struct store_backend *b, void *user) {
     }
 }
 
-static void grow_fail(void *user) {
-    struct backend_grow *call = user;
-    for (int32_t i = 0; i < call->parts_count; i++)
-        if (!call->parts[i].status)
-            call->parts[i].status = ST_NO_MEMORY;
-}
-
 void store_grow_op(struct backend *b, struct backend_grow *call) {
-    store_job_start(store_backend_of(b), &call->op, call, grow_run, grow_fail);
+    store_job_start(store_backend_of(b), &call->op, call, grow_run);
 }
