@@ -96,6 +96,16 @@ class Trial:
         if self.peak() > self.rss_max:
             raise Failure(f"{phase}: {self.peak() >> 20} MiB resident")
 
+    def sockets(self):
+        folder = f"/proc/{self.server.pid}/fd"
+        count = 0
+        for name in os.listdir(folder):
+            try:
+                count += os.readlink(f"{folder}/{name}").startswith("socket:")
+            except FileNotFoundError:
+                pass
+        return count
+
     def peak(self):
         """The most memory that was ever resident, in bytes."""
         with open(f"/proc/{self.server.pid}/status", encoding="ascii") as file:
@@ -318,6 +328,19 @@ def clients_that_vanish(trial):
     together(8, vanish)
 
 
+def rows_full_of_waiting_requests(trial):
+    """Nobody is waited for who has left, though reading pauses while so much is unanswered."""
+    trial.topic("forever", 1)
+    waiting = framed(header("Fetch", 11) + encode("Fetch", 11, fetch_body(11, [("forever", 0, 0)], wait=1 << 30)))
+    for number in range(150):
+        trial.raw(waiting * (15 + number % 10), reset=number % 2 == 0)
+    ends = time.monotonic() + ANSWER_SECS
+    while trial.sockets() > 100:  # the crowd has its own
+        if time.monotonic() > ends:
+            raise Failure(f"{trial.sockets()} connections are left of clients that are gone")
+        time.sleep(0.1)
+
+
 def topics_that_come_and_go(trial):
     """Creation, growth, deletion, writing and reading of the same few names by everybody."""
     names = [f"gone-{i}" for i in range(4)]
@@ -447,8 +470,8 @@ def more_connections_than_allowed(trial):
         client.close()
 
 
-PHASES = (requests_cut_at_every_byte, random_bytes, clients_that_vanish, topics_that_come_and_go, large_requests_and_answers,
-          many_who_wait_for_one_large_batch, five_hundred_partitions, more_connections_than_allowed, all_raw_probes)
+PHASES = (requests_cut_at_every_byte, random_bytes, clients_that_vanish, rows_full_of_waiting_requests, topics_that_come_and_go,
+          large_requests_and_answers, many_who_wait_for_one_large_batch, five_hundred_partitions, more_connections_than_allowed, all_raw_probes)
 
 
 def until_it_is_gone(phase, trial):
