@@ -332,8 +332,14 @@ def rows_full_of_waiting_requests(trial):
     """Nobody is waited for who has left, though reading pauses while so much is unanswered."""
     trial.topic("forever", 1)
     waiting = framed(header("Fetch", 11) + encode("Fetch", 11, fetch_body(11, [("forever", 0, 0)], wait=1 << 30)))
-    for number in range(150):
-        trial.raw(waiting * (15 + number % 10), reset=number % 2 == 0)
+    clients = [trial.conn() for _ in range(150)]
+    for number, client in enumerate(clients):
+        client.raw(waiting * (16 + number % 10))
+    time.sleep(0.5)  # they leave when all is read that will be
+    for number, client in enumerate(clients):
+        if number % 2:
+            client.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
     ends = time.monotonic() + ANSWER_SECS
     while trial.sockets() > 100:  # the crowd has its own
         if time.monotonic() > ends:
