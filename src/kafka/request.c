@@ -135,6 +135,10 @@ bool request_has_client(const struct request *r) {
     return r->session->conn != NULL;
 }
 
+int64_t request_rtt_us(const struct request *r) {
+    return r->session->conn ? conn_rtt_us(r->session->conn) : 0;
+}
+
 bool request_must_end(const struct request *r) {
     return atomic_load(&r->kafka->stopping) || r->session->ending || r->session->leaving;
 }

@@ -61,6 +61,9 @@ void request_close(struct request *r, const char *why);
 /* False: nobody is there to read an answer. */
 bool request_has_client(const struct request *r);
 
+/* How far the client is: conn_rtt_us; 0 also when it has gone. */
+int64_t request_rtt_us(const struct request *r);
+
 /* Whether waiting has no sense any more: the server stops, or the client has said that it will send nothing more. */
 bool request_must_end(const struct request *r);
 

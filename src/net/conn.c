@@ -30,6 +30,12 @@ const char *conn_peer(const struct conn *c) {
     return c->peer;
 }
 
+int64_t conn_rtt_us(const struct conn *c) {
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? (int64_t)info.tcpi_rtt : 0;
+}
+
 /* --- events --- */
 
 static void conn_on_event(uv_poll_t *handle, int err, int events);

@@ -53,6 +53,9 @@ void *conn_user(const struct conn *c);
 struct loop *conn_loop(const struct conn *c);
 const char *conn_peer(const struct conn *c); /* "127.0.0.1:50123"; as long as the conn */
 
+/* The connection's smoothed round trip as the kernel measures it, microseconds; 0: not known. One system call. */
+int64_t conn_rtt_us(const struct conn *c);
+
 /* Whether requests are unanswered: the idle deadline runs only while not busy. */
 void conn_set_busy(struct conn *c, bool busy);
 

@@ -161,6 +161,7 @@ static void session_obey(struct session *s, struct answer *a) {
 static void session_on_frame(struct conn *c, struct frame *f) {
     struct session *s = conn_user(c);
     expect(s, !s->resuming && !s->ended && f->size_bytes == be_get(f->data, 4) + 4 && f->reserved_bytes > 0);
+    expect(s, conn_rtt_us(c) > 0 && conn_rtt_us(c) < 60 * 1000 * 1000); /* the handshake was measured */
     struct answer *a = mem_take_zeroed(1, sizeof *a);
     if (!a) {
         frame_free(f);

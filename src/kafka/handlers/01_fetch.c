@@ -21,6 +21,8 @@
 #include "kafka/request.h"
 #include "kafka/topic_name.h"
 
+#define FETCH_BYTES_NEAR  ((int64_t)1 << 20) /* for each FETCH_RTT_US of the client's round trip: 2 GB/s */
+#define FETCH_RTT_US      500
 #define FETCH_BYTES_MAX   ((int64_t)55 << 20) /* Kafka's fetch.max.bytes */
 #define FETCH_BYTES_FLOOR ((int64_t)1 << 20)  /* what is tried even when memory is short */
 #define BY_ID_FROM        13
@@ -45,6 +47,7 @@ struct fetch {
     int32_t targets_count;
     int64_t deadline_ms; /* monotonic; the wait's end */
     bool answer_now;     /* whatever this round finds */
+    bool woken; /* by data: what this round finds is enough, though limits may make it less than min_bytes */
 };
 
 static struct fetch *fetch_new(struct request *r);
@@ -104,13 +107,26 @@ static void fetch_begin(struct fetch *f) {
         fetch_on_turn(f->request);
 }
 
+/*
+ * How large an answer makes sense. One that is larger than what flows in a round trip only makes the client wait for its first
+ * byte, and leaves the processor's caches: measured with 6 partitions, 1 MiB is 1.4 times as fast as 6.
+ */
+static int64_t fetch_bytes_worth(const struct fetch *f) {
+    int64_t trips = request_rtt_us(f->request) / FETCH_RTT_US;
+    int64_t bytes = FETCH_BYTES_NEAR * (trips > 1 ? trips : 1);
+    if (bytes < fetch_in(f->request)->min_bytes)
+        bytes = fetch_in(f->request)->min_bytes;
+    return bytes < FETCH_BYTES_MAX ? bytes : FETCH_BYTES_MAX;
+}
+
 /* What one round may read at most: so that several find room, less where memory is short. */
 static int64_t fetch_bytes_max(const struct fetch *f) {
     const struct fetch_req *in = fetch_in(f->request);
     int64_t room = budget_free_bytes(f->request->kafka->fetches) / 4;
     int64_t most = room > FETCH_BYTES_FLOOR ? room : FETCH_BYTES_FLOOR;
-    if (most > FETCH_BYTES_MAX)
-        most = FETCH_BYTES_MAX;
+    int64_t worth = fetch_bytes_worth(f);
+    if (most > worth)
+        most = worth;
     return in->max_bytes < most ? in->max_bytes : most;
 }
 
@@ -194,7 +210,8 @@ static void fetch_on_read(struct op *op) {
     struct request *r = f->request;
     bool urgent = fetch_take(f);
     fetch_set_room(f, f->read.bytes);
-    if (urgent || f->answer_now || f->read.bytes >= fetch_in(r)->min_bytes || request_must_end(r))
+    bool enough = f->read.bytes >= fetch_in(r)->min_bytes || (f->woken && f->read.bytes > 0);
+    if (urgent || enough || f->answer_now || request_must_end(r))
         fetch_reply(r, &f->out);
     else
         fetch_park(f);
@@ -215,6 +232,7 @@ static void fetch_park(struct fetch *f) {
 static void fetch_on_wake(struct op *op) {
     struct fetch *f = container_of(op, struct fetch, watch.op);
     f->request->parked = NULL;
+    f->woken = op->status == ST_OK;
     f->answer_now |= op->status != ST_OK; /* its time is up, or the server stops */
     fetch_begin(f);
 }
