@@ -78,7 +78,11 @@ def test_a_client_that_reads_nothing_ends_at_the_write_time(strict):  # B-12
     for _ in range(10):
         answer = conn.rq("Produce", 7, {"acks": 1, "timeout": 5000, "topics": [{"name": "slow", "parts": [{"p": 0, "rec": data}]}]})
         assert answer["topics"][0]["parts"][0]["err"] == 0
+    busy, deadline = strict.descriptors(), time.monotonic() + 5
     conn.close()
+    while strict.descriptors() >= busy:
+        assert time.monotonic() < deadline, "a closed connection stays"
+        time.sleep(0.01)
     before, sockets = strict.rss(), strict.descriptors()
     greedy = []
     for _ in range(10):
