@@ -1,6 +1,8 @@
 #include "bridge/record_map.h"
 
+#include <jansson.h>
 #include <stdlib.h>
+#include <zlib.h>
 
 #include "base/le.h"
 #include "base/mem.h"
@@ -516,6 +518,70 @@ TEST(any_batch_comes_back_with_the_same_records) {
         CHECK_EQ(fetch.base_offset, run);
         check_fetched(&fetch, count);
     }
+}
+
+/* Every record of served is that of made, with the time of its own. */
+static void check_same(const struct batch *made, struct bytes body, const struct batch *served) {
+    struct records_iter a, b;
+    struct record x, y;
+    CHECK_EQ(made->records_count, served->records_count);
+    CHECK_EQ(made->last_offset_delta, served->last_offset_delta);
+    records_iter_init(&a, body, made->records_count);
+    records_iter_init(&b, served->body, served->records_count);
+    while (records_next(&a, &x) == ST_OK) {
+        CHECK_EQ(records_next(&b, &y), ST_OK);
+        CHECK_EQ(x.offset_delta, y.offset_delta);
+        CHECK_EQ(made->base_timestamp + x.timestamp_delta, record_timestamp(served, &y));
+        CHECK(bytes_equal(x.key, y.key));
+        CHECK(bytes_equal(x.value, y.value));
+        CHECK_EQ(x.headers_count, y.headers_count);
+        for (int32_t i = 0; i < x.headers_count; i++) {
+            struct record_header h, again;
+            CHECK_EQ(record_header_next(&x.headers, &h), ST_OK);
+            CHECK_EQ(record_header_next(&y.headers, &again), ST_OK);
+            CHECK(str_equal(h.key, again.key));
+            CHECK(bytes_equal(h.value, again.value));
+        }
+    }
+}
+
+static struct bytes bytes_of_hex(const char *hex) {
+    size_t len = strlen(hex) / 2;
+    uint8_t *p = mem_take(len);
+    CHECK(p != NULL);
+    for (size_t i = 0; i < len; i++) {
+        const char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        p[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return (struct bytes){p, (int32_t)len};
+}
+
+TEST(batches_of_kafkas_own_client_come_back_with_the_same_records) {
+    static const struct batch_limits wide = {1 << 30, 1 << 20, INT64_MAX, true};
+    static char line[256 * 1024];
+    gzFile file = gzopen(TESTS_DIR "/golden/records.jsonl.gz", "rb");
+    CHECK(file != NULL);
+    int mapped = 0;
+    while (gzgets(file, line, sizeof line)) {
+        json_t *row = json_loads(line, 0, NULL);
+        CHECK(row != NULL);
+        struct bytes batch = bytes_of_hex(json_string_value(json_object_get(row, "hex"))), body;
+        struct batch_report report;
+        struct iggy_batch b;
+        batch_assign((uint8_t *)(uintptr_t)batch.ptr, 0, -1);
+        if (batch_check(batch, &wide, &scratch, &report) == ST_OK) {
+            CHECK_EQ(to_iggy(&report.batch, true, &b), ST_OK);
+            stored(&b, 1000);
+            CHECK_EQ(batch_records(&report.batch, 1 << 30, &scratch, &body), ST_OK);
+            struct batch served = to_kafka(&b);
+            check_same(&report.batch, body, &served);
+            mapped++;
+        }
+        mem_free((void *)(uintptr_t)batch.ptr);
+        json_decref(row);
+    }
+    gzclose(file);
+    CHECK_EQ(mapped, 35); /* the others are transactional, or control batches */
 }
 
 TEST(a_thousand_records_take_one_allocation_each_way) {
