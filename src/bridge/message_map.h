@@ -41,7 +41,7 @@ void message_map_init(struct message_map *m, struct spare *out, int64_t from_off
  * ST_UNMAPPABLE    the next one can't be a record; those before it are in. Not with skip
  * ST_BAD_RECORD    b is not well formed, or its offsets pass 2^63
  * ST_NO_MEMORY     what is in is as before the message
- * After anything but ST_OK only message_map_finish makes sense.
+ * After ST_NO_MEMORY the same batch may be added again; after any other error only message_map_finish makes sense.
  */
 enum status message_map_add(struct message_map *m, const struct iggy_batch *b, int64_t bytes_max) MUST_USE;
 

@@ -229,6 +229,31 @@ TEST(a_sent_batch_leaves_the_servers_fields_zero_and_counts_from_0) {
     CHECK_EQ(check((struct bytes){copy, b.size_bytes}, false, true), ST_BAD_RECORD);
 }
 
+/* The two messages with these offset deltas, and checksums that are right. */
+static enum status with_deltas(uint32_t first, uint32_t second, bool sent) {
+    uint8_t copy[VECTOR_BYTES], *frame = copy + IGGY_BATCH_HEADER_BYTES;
+    struct iggy_batch b;
+    memcpy(copy, two_messages((struct iggy_producer){0}).ptr, sizeof copy);
+    CHECK_EQ(iggy_batch_read((struct bytes){copy, VECTOR_BYTES}, false, &b), ST_OK);
+    le_set32(frame + 24, first);
+    le_set64(frame, XXH3_64bits(frame + 8, 48 + 17 - 8));
+    frame += 48 + 17;
+    le_set32(frame + 24, second);
+    le_set64(frame, XXH3_64bits(frame + 8, 48 + 1 - 8));
+    iggy_batch_write_header(copy, &b);
+    return check((struct bytes){copy, VECTOR_BYTES}, false, sent);
+}
+
+TEST(offset_deltas_count_from_0_when_sent_and_ascend_when_stored) {
+    CHECK_EQ(with_deltas(0, 1, true), ST_OK);
+    CHECK_EQ(with_deltas(0, 2, true), ST_BAD_RECORD);
+    CHECK_EQ(with_deltas(1, 2, true), ST_BAD_RECORD);
+    CHECK_EQ(with_deltas(3, 7, false), ST_OK);
+    CHECK_EQ(with_deltas(3, 3, false), ST_BAD_RECORD);
+    CHECK_EQ(with_deltas(3, 2, false), ST_BAD_RECORD);
+    CHECK_EQ(with_deltas(3, UINT32_MAX, false), ST_BAD_RECORD);
+}
+
 /* A batch whose checksums are right and whose frames are not. */
 static enum status with_count(uint32_t count) {
     uint8_t copy[VECTOR_BYTES];
