@@ -254,6 +254,19 @@ TEST(offset_deltas_count_from_0_when_sent_and_ascend_when_stored) {
     CHECK_EQ(with_deltas(3, UINT32_MAX, false), ST_BAD_RECORD);
 }
 
+TEST(reserved_bytes_of_a_message_are_zero_though_its_checksum_is_right) {
+    for (int at = 40; at < 48; at++) {
+        uint8_t copy[VECTOR_BYTES], *frame = copy + IGGY_BATCH_HEADER_BYTES;
+        struct iggy_batch b;
+        memcpy(copy, two_messages((struct iggy_producer){0}).ptr, sizeof copy);
+        CHECK_EQ(iggy_batch_read((struct bytes){copy, VECTOR_BYTES}, false, &b), ST_OK);
+        frame[at] = 1;
+        le_set64(frame, XXH3_64bits(frame + 8, 48 + 17 - 8));
+        iggy_batch_write_header(copy, &b);
+        CHECK_EQ(check((struct bytes){copy, VECTOR_BYTES}, false, true), ST_BAD_RECORD);
+    }
+}
+
 /* A batch whose checksums are right and whose frames are not. */
 static enum status with_count(uint32_t count) {
     uint8_t copy[VECTOR_BYTES];
