@@ -588,6 +588,35 @@ TEST(an_eviction_ends_the_session_and_calls_end_after_the_connection) {
     bench_release(&b);
 }
 
+TEST(a_new_session_knows_nothing_of_the_commits_of_the_one_before) {
+    struct bench b;
+    struct iggy_call c;
+    ready(&b, IGGY_0_12_2);
+    call(&b, &c, IGGY_CMD_create_topic, FAR);
+    CHECK(sends(&b));
+    CHECK(answer_to(&b, &b.out, IGGY_ERR_UNAUTHORIZED, NULL));
+    CHECK(evicts(&b, IGGY_EVICTED_NO_SESSION, 0, 0));
+    drop(&b);
+    log_in(&b);
+    call(&b, &c, IGGY_CMD_get_topic, FAR);
+    CHECK(sends(&b));
+    CHECK_EQ(b.out.request.metadata_op_min, 0);
+    bench_release(&b);
+}
+
+TEST(each_metadata_request_of_0_12_has_an_id_of_its_own) {
+    struct bench b;
+    struct iggy_call first, second;
+    ready(&b, IGGY_0_12_2);
+    call(&b, &first, IGGY_CMD_create_topic, FAR);
+    call(&b, &second, IGGY_CMD_create_topic, FAR);
+    CHECK(sends(&b));
+    struct iggy_u128 id = b.out.request.request_checksum;
+    CHECK(sends(&b));
+    CHECK(memcmp(id.b, b.out.request.request_checksum.b, sizeof id.b) != 0);
+    bench_release(&b);
+}
+
 TEST(a_read_that_finds_the_session_gone_goes_out_in_the_next_one) {
     struct bench b;
     struct iggy_call read;

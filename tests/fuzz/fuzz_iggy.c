@@ -11,6 +11,7 @@
 #include "iggy/codec.h"
 #include "iggy/commands.h"
 #include "iggy/login.h"
+#include "iggy/session.h"
 #include "iggy/tlv.h"
 
 #define CODES 607 /* the greatest is 606 */
@@ -92,6 +93,50 @@ static void fuzz_batch(struct bytes in) {
     require(!good || st == ST_NOT_FOUND);
 }
 
+/*
+ * A server that answers anything: each frame of the input, or what is left of it, after whatever the session has sent.
+ * Whatever it says, the call ends once, at the latest when the connection is gone and its deadline has come.
+ */
+static void fuzz_session(uint32_t version, const uint8_t *data, size_t size) {
+    static const struct iggy_session_config config = {.username = {"user", 4},
+                                                      .password = {"word", 4},
+                                                      .sdk_name = {"s", 1},
+                                                      .sdk_version = {"1", 1},
+                                                      .version_newest = IGGY_NEWEST,
+                                                      .in_flight_max = 2,
+                                                      .reply_ms = 100,
+                                                      .heartbeat_ms = 10};
+    struct iggy_session s = {0};
+    struct iggy_call call = {.command = iggy_command_by_code(IGGY_CMD_get_streams, IGGY_NEWEST),
+                             .deadline_ms = 1000};
+    struct iggy_event e;
+    uint8_t random[IGGY_SESSION_RANDOM_BYTES] = {1};
+    struct rbuf in = {data, data + size};
+    int ended = 0;
+    iggy_session_init(&s, &config);
+    s.version = version;
+    iggy_session_call(&s, &call);
+    require(!iggy_session_connected(&s, STR("a"), 1, random, 0));
+    for (int64_t now_ms = 0; now_ms < 40; now_ms++) {
+        while (iggy_session_output(&s, now_ms))
+            continue;
+        struct rbuf none = {data, data};
+        bool event = iggy_session_next(&s, now_ms % 4 == 0 ? &in : &none, now_ms, &e);
+        ended += event && e.call == &call;
+        if (event && e.kind == IGGY_EVENT_RECONNECT) {
+            iggy_session_disconnected(&s, now_ms);
+            require(!iggy_session_connected(&s, STR("a"), 1, random, now_ms));
+        }
+        (void)iggy_session_tick(&s, now_ms);
+    }
+    iggy_session_disconnected(&s, 2000);
+    struct rbuf none = {data, data};
+    while (iggy_session_next(&s, &none, 2000, &e))
+        ended += e.call == &call;
+    require(ended == 1);
+    iggy_session_release(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 4)
         return 0;
@@ -99,6 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_body(data, size);
     fuzz_frames(data + 4, size - 4);
     fuzz_batch(rest);
+    fuzz_session(data[0] & 1 ? IGGY_NEWEST : IGGY_0_11, data + 4, size - 4);
     if (tlv_check(rest))
         require(tlv_check_options(rest) != ST_OK);
     return 0;
