@@ -126,14 +126,19 @@ static enum status headers_strip(struct message_map *m, int32_t *count) {
 
 /* ---- a message ---- */
 
-static bool is_raw(const struct tlv_entry *e, const void *value, int32_t len) {
-    return e->value_kind == TLV_RAW && e->value.len == len && memcmp(e->value.ptr, value, (size_t)len) == 0;
+/* By its bytes alone: gateways write them as raw, and read them of any kind. */
+static bool value_is(const struct tlv_entry *e, const void *value, int32_t len) {
+    return e->value.len == len && memcmp(e->value.ptr, value, (size_t)len) == 0;
 }
 
-/* E-11: the time that the record had, where the message could not have it. */
+/* E-11: the time that the record had, where the message could not have it. Early gateways wrote "epoch" for 0, and nothing else. */
 static enum status time_take(const struct tlv_entry *time, int64_t server_ms, struct parts *out) {
     if (!time->key.ptr)
         return ST_OK;
+    if (value_is(time, "epoch", 5)) {
+        out->timestamp_ms = 0;
+        return ST_OK;
+    }
     if (time->value_kind != TLV_I64 || time->value.len != sizeof(int64_t))
         return ST_UNMAPPABLE;
     int64_t ms = (int64_t)le_get64(time->value.ptr);
@@ -146,9 +151,9 @@ static enum status time_take(const struct tlv_entry *time, int64_t server_ms, st
 static enum status value_take(const struct tlv_entry *value, struct parts *out) {
     if (!value->key.ptr)
         return ST_OK;
-    if (is_raw(value, "null", 4))
+    if (value_is(value, "null", 4))
         out->value = BYTES_NULL;
-    else if (is_raw(value, "empty", 5))
+    else if (value_is(value, "empty", 5))
         out->value.len = 0;
     else
         return ST_UNMAPPABLE;
@@ -160,7 +165,7 @@ static enum status envelope_take(struct message_map *m, const struct markers *ma
                                  struct parts *out) {
     static const uint8_t version = ENVELOPE_VERSION;
     struct envelope e;
-    if (!is_raw(&marks->envelope, &version, 1) || envelope_read(payload, &e))
+    if (!value_is(&marks->envelope, &version, 1) || envelope_read(payload, &e))
         return ST_UNMAPPABLE;
     if (headers_reserve(m, e.headers_count))
         return ST_NO_MEMORY;
@@ -175,7 +180,7 @@ static enum status envelope_take(struct message_map *m, const struct markers *ma
 static enum status gateway_message_read(struct message_map *m, const struct markers *marks,
                                         struct bytes payload, int64_t server_ms, struct parts *out) {
     static const uint8_t version = MAPPING_VERSION;
-    if (!is_raw(&marks->version, &version, 1))
+    if (!value_is(&marks->version, &version, 1))
         return ST_UNMAPPABLE;
     enum status st = time_take(&marks->time, server_ms, out);
     if (st)

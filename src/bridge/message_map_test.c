@@ -152,6 +152,14 @@ TEST(null_and_empty_values_are_restored_whatever_the_payload_is) {
               0);
 }
 
+TEST(markers_are_read_of_any_kind_of_value) {
+    is_record(VIEW("\0"),
+              VIEW("\x02\x07\0\0\0kafka.v\x09\x01\0\0\0\x01"
+                   "\x02\x09\0\0\0kafka.key\x02\x01\0\0\0k"
+                   "\x02\x0b\0\0\0kafka.value\x02\x04\0\0\0null"),
+              VIEW("k"), BYTES_NULL, NULL, 0);
+}
+
 TEST(an_envelope_is_opened) {
     const struct record_header headers[] = {
         {STR("b"), BYTES_NULL}, {STR("a"), VIEW("")}, {STR("b"), VIEW("1")}};
@@ -180,6 +188,7 @@ TEST(times_come_from_the_header_the_producer_or_the_server) {
     CHECK_EQ(time_of(0, VIEW(V)), 1800000000987);
     CHECK_EQ(time_of(ORIGIN_US, VIEW("\x02\x08\0\0\0kafka.ts\x07\x08\0\0\0\x05\0\0\0\0\0\0\0" V)), 5);
     CHECK_EQ(time_of(ORIGIN_US, VIEW("\x02\x08\0\0\0kafka.ts\x07\x08\0\0\0\0\0\0\0\0\0\0\0" V)), 0);
+    CHECK_EQ(time_of(0, VIEW("\x02\x08\0\0\0kafka.ts\x01\x05\0\0\0epoch" V)), 0);
     CHECK_EQ(
         time_of(ORIGIN_US, VIEW("\x02\x08\0\0\0kafka.ts\x07\x08\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff" V)),
         1800000000987);
@@ -199,10 +208,8 @@ static void is_unmappable(struct bytes payload, struct bytes headers) {
 
 TEST(what_no_gateway_writes_is_no_record) {
     is_unmappable(VIEW("v"), VIEW("\x02\x07\0\0\0kafka.v\x01\x01\0\0\0\x02"));
-    is_unmappable(VIEW("v"), VIEW("\x02\x07\0\0\0kafka.v\x09\x01\0\0\0\x01"));
     is_unmappable(VIEW("v"), VIEW("\x02\x07\0\0\0kafka.v\x01\x02\0\0\0\x01\x01"));
     is_unmappable(VIEW("v"), VIEW(V "\x02\x0b\0\0\0kafka.value\x01\x04\0\0\0nulL"));
-    is_unmappable(VIEW("v"), VIEW(V "\x02\x0b\0\0\0kafka.value\x02\x04\0\0\0null"));
     is_unmappable(VIEW("v"), VIEW(V "\x02\x08\0\0\0kafka.ts\x0c\x08\0\0\0\x05\0\0\0\0\0\0\0"));
     is_unmappable(VIEW("v"), VIEW(V "\x02\x08\0\0\0kafka.ts\x07\x04\0\0\0\x05\0\0\0"));
     is_unmappable(VIEW("v"), VIEW(V "\x02\x08\0\0\0kafka.ts\x07\x08\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff"));
@@ -244,8 +251,6 @@ TEST(a_broken_envelope_is_no_record) {
     is_unmappable((struct bytes){copy, BYTES}, VIEW(ENVELOPE V));
     is_unmappable((struct bytes){(const uint8_t *)whole, BYTES},
                   VIEW("\x02\x0e\0\0\0kafka.envelope\x01\x01\0\0\0\x02" V));
-    is_unmappable((struct bytes){(const uint8_t *)whole, BYTES},
-                  VIEW("\x02\x0e\0\0\0kafka.envelope\x09\x01\0\0\0\x01" V));
 }
 
 /* ---- the batch: E-13, H-15, D2-35 ---- */
