@@ -7,7 +7,7 @@
 #include <xxhash.h>
 #endif
 
-#include "store/le.h"
+#include "base/le.h"
 
 #define VERSION 1
 

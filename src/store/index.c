@@ -5,9 +5,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/le.h"
 #include "base/mem.h"
 #include "store/file.h"
-#include "store/le.h"
 
 #define MAGIC         "IGKI"
 #define VERSION       1
