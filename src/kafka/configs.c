@@ -87,14 +87,21 @@ static bool is_one_of(struct str s, const char *choices) {
     return false;
 }
 
+/* The text of a number, terminated, for the C library. False: it is empty, or too long to be one. */
+static bool number_text(struct str s, char text[NUMBER_BYTES_MAX]) {
+    if (s.len <= 0 || s.len >= NUMBER_BYTES_MAX)
+        return false;
+    memcpy(text, s.ptr, (size_t)s.len);
+    text[s.len] = '\0';
+    return true;
+}
+
 /* A decimal number that fills the whole text, with or without a sign, as Java reads one. */
 static bool number_parse(struct str s, int64_t *out) {
     char text[NUMBER_BYTES_MAX];
     char *end;
-    if (s.len <= 0 || s.len >= (int32_t)sizeof text)
+    if (!number_text(s, text))
         return false;
-    memcpy(text, s.ptr, (size_t)s.len);
-    text[s.len] = '\0';
     if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+')
         return false;
     errno = 0;
@@ -105,10 +112,8 @@ static bool number_parse(struct str s, int64_t *out) {
 static bool double_parse(struct str s, double *out) {
     char text[NUMBER_BYTES_MAX];
     char *end;
-    if (s.len <= 0 || s.len >= (int32_t)sizeof text)
+    if (!number_text(s, text))
         return false;
-    memcpy(text, s.ptr, (size_t)s.len);
-    text[s.len] = '\0';
     *out = strtod(text, &end);
     return end == text + s.len;
 }

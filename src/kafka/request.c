@@ -9,9 +9,8 @@
 #include "wire/header.h"
 
 #define ROOM_BYTES    4096 /* the request and the first of its arena, in one piece */
-#define FRAME_PREFIX  4
-#define ARENA_DECODED 4  /* B-41: what a body decodes to takes at most 4 times the frame and 1 MiB */
-#define ARENA_HANDLED 16 /* and with what its handler makes of it, 16 times */
+#define ARENA_DECODED 4    /* B-41: what a body decodes to takes at most 4 times the frame and 1 MiB */
+#define ARENA_HANDLED 16   /* and with what its handler makes of it, 16 times */
 #define ARENA_FLOOR   ((size_t)1 << 20)
 #define ANSWER_MAX    ((size_t)INT32_MAX)
 #define ELEMENTS_MAX  65536 /* B-41 */

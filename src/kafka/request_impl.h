@@ -4,6 +4,8 @@
 
 #include "kafka/request.h"
 
+#define FRAME_PREFIX 4 /* bytes of the length that stands before each request and answer (B-1) */
+
 /* A request around a frame, which it takes over. NULL: no memory, f stays the caller's. */
 struct request *request_new(struct session *s, struct frame *f, int64_t now_ms) MUST_USE;
 

@@ -1,7 +1,6 @@
 #include "kafka/server.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -58,10 +57,8 @@ enum status kafka_new(const struct kafka_settings *settings, struct kafka **out)
     st = ST_NO_MEMORY;
     if (!k->per_loop)
         goto fail;
-    for (int i = 0; i < settings->loops_count; i++) {
-        k->per_loop[i].kafka = k;
+    for (int i = 0; i < settings->loops_count; i++)
         list_init(&k->per_loop[i].sessions);
-    }
     const struct listener_settings listen = {
         .address = settings->bind_address,
         .connections_max = settings->connections_max,
@@ -106,10 +103,8 @@ void kafka_open(struct kafka *k) {
 
 static void kafka_on_loop_stop(struct op *op) {
     struct kafka_loop *here = container_of(op, struct kafka_loop, stop);
-    for (struct link *l = here->sessions.next, *next; l != &here->sessions; l = next) {
-        next = l->next;
+    for (struct link *l = here->sessions.next; l != &here->sessions; l = l->next)
         session_cancel(container_of(l, struct session, link));
-    }
 }
 
 void kafka_stop(struct kafka *k, int64_t drain_ms, struct op *done) {

@@ -24,7 +24,6 @@ struct kafka {
 
 /* The sessions of one loop, so that a stop can end what they wait for. */
 struct kafka_loop {
-    struct kafka *kafka;
     struct link sessions;
     struct op stop;
 };

@@ -1,6 +1,6 @@
 #include "kafka/session.h"
 
-#include "base/clock.h"
+#include "base/be.h"
 #include "base/logging.h"
 #include "base/mem.h"
 #include "kafka/request_impl.h"
@@ -16,13 +16,12 @@ static void session_free_if_done(struct session *s);
 
 /* The 4-byte length prefix; the frame is it and the body. Spec B-1, B-2. */
 static int64_t session_frame_bytes(const uint8_t *head, int64_t frame_bytes_max) {
-    int32_t body =
-        (int32_t)((uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3]);
-    return body < 8 || body > frame_bytes_max ? -1 : (int64_t)body + 4;
+    int32_t body = (int32_t)be_get(head, FRAME_PREFIX);
+    return body < 8 || body > frame_bytes_max ? -1 : (int64_t)body + FRAME_PREFIX;
 }
 
 const struct conn_protocol session_protocol = {
-    .head_bytes = 4,
+    .head_bytes = FRAME_PREFIX,
     .frame_bytes = session_frame_bytes,
     .on_open = session_on_open,
     .on_frame = session_on_frame,
@@ -113,7 +112,7 @@ static void session_on_written(struct op *op) {
             conn_resume(s->conn);
         if (s->in_flight == 0) {
             conn_set_busy(s->conn, false);
-            if (s->ending && s->conn)
+            if (s->ending)
                 conn_close_gently(s->conn);
         }
     }

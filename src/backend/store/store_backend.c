@@ -175,7 +175,14 @@ static void sync_run(struct work *w) {
     atomic_fetch_sub(&b->background, 1);
 }
 
-/* Run a background work unless the last one still runs, and come again. */
+/* Run a background work, unless one still runs. */
+static void background_begin(struct store_backend *b, struct work *w, work_fn *run) {
+    if (atomic_load(&b->background) > 0)
+        return;
+    atomic_fetch_add(&b->background, 1);
+    work_submit(w, run);
+}
+
 static void timer_again(struct store_backend *b, struct timer *t, timer_fn *fire, int64_t ms) {
     struct loop *home = b->settings.home;
     if (!atomic_load(&b->stopping) && timer_set(loop_timers(home), t, fire, loop_now_ms(home) + ms))
@@ -184,19 +191,13 @@ static void timer_again(struct store_backend *b, struct timer *t, timer_fn *fire
 
 static void upkeep_on_time(struct timer *t) {
     struct store_backend *b = container_of(t, struct store_backend, upkeep_timer);
-    if (atomic_load(&b->background) == 0) {
-        atomic_fetch_add(&b->background, 1);
-        work_submit(&b->upkeep_work, upkeep_run);
-    }
+    background_begin(b, &b->upkeep_work, upkeep_run);
     timer_again(b, t, upkeep_on_time, UPKEEP_MS);
 }
 
 static void sync_on_time(struct timer *t) {
     struct store_backend *b = container_of(t, struct store_backend, sync_timer);
-    if (atomic_load(&b->background) == 0) {
-        atomic_fetch_add(&b->background, 1);
-        work_submit(&b->sync_work, sync_run);
-    }
+    background_begin(b, &b->sync_work, sync_run);
     timer_again(b, t, sync_on_time, b->settings.fsync_interval_ms);
 }
 
