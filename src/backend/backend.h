@@ -100,7 +100,8 @@ struct backend_delete {
 
 /* Raise partition counts. ST_INVALID: not more than the topic has (partitions_before says how many that is). */
 struct backend_grow_part {
-    struct str name;
+    struct str name; /* len -1: by id */
+    struct uuid id;
     int32_t partitions_count;
     int32_t partitions_before;
     enum status status; /* in and out */
@@ -115,6 +116,12 @@ struct backend_grow {
 
 /* ---- records ---- */
 
+/* What the bytes of records are. Whoever asks for one format gets it, whatever is stored: offsets are the same in both. */
+enum backend_format {
+    FORMAT_KAFKA, /* record batches, magic 2 */
+    FORMAT_IGGY,  /* Iggy batches (iggy/batch.h); embedded log only */
+};
+
 /* A record whose time is further ahead of the clock is refused: Kafka's message.timestamp.after.max.ms. */
 #define BACKEND_TIMESTAMP_AHEAD_MS ((int64_t)3600 * 1000)
 
@@ -123,6 +130,8 @@ struct backend_grow {
  *
  * in   topic, id     Kafka topic name, 1-249 bytes; or name.len -1 and the id
  *      records       the field as it came, writable: offsets are patched in place; borrowed until done
+ *      format        of the records. FORMAT_IGGY: one batch that the caller has checked as sent (iggy_batch_check); partition, offset and
+ *                    append time are filled in
  *      deadline_ms   monotonic; what isn't stored by then ends with ST_TIMED_OUT
  *      status        ST_OK: append it; anything else: leave this part alone
  *      durable       acks -1: answered when it is as safe as the backend's settings make it
@@ -149,6 +158,7 @@ struct backend_append_part {
 };
 struct backend_append {
     struct op op;
+    enum backend_format format;
     struct arena *arena; /* the request's; used on the caller's loop before the call returns only */
     struct backend_append_part *parts;
     int32_t parts_count;
@@ -161,9 +171,11 @@ struct backend_append {
 /*
  * Read whole batches from each part's offset on.
  *
- * in   bytes_max     over all parts; the first batch found may pass it (KIP-74); of the part alike
- * out  status        ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_OUT_OF_RANGE; ST_CORRUPT; ST_UNAVAILABLE; ST_IO
- *      records       slices in order, all Kafka batches; kept until the next backend_read or backend_watch of the same struct, or
+ * in   format        what the records are to be
+ *      bytes_max     over all parts; the first batch found may pass it (KIP-74); of the part alike
+ * out  status        ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_OUT_OF_RANGE; ST_CORRUPT; ST_UNAVAILABLE; ST_IO;
+ *                    ST_UNMAPPABLE: the message at offset can't be a Kafka record (H-15)
+ *      records       slices in order, all batches of the format; a slice may hold several; the first may begin before offset; kept until the next backend_read or backend_watch of the same struct, or
  *                    backend_read_release
  *      bytes         their sum; 0: none now
  *      high_watermark, start_offset   -1 with an error
@@ -181,6 +193,7 @@ struct backend_read_part {
 };
 struct backend_read {
     struct op op;
+    enum backend_format format;
     struct backend_read_part *parts;
     int32_t parts_count;
     int64_t bytes_max;
@@ -207,7 +220,8 @@ enum backend_offset_kind { OFFSET_EARLIEST, OFFSET_LATEST, OFFSET_BY_TIME, OFFSE
  * in and out status as backend_append.
  */
 struct backend_offset_part {
-    struct str topic;
+    struct str topic; /* len -1: by id */
+    struct uuid id;
     int32_t partition;
     enum backend_offset_kind kind;
     int64_t timestamp_ms; /* in for BY_TIME; out */

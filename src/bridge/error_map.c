@@ -60,7 +60,7 @@ static const struct row rows[] = {
     {IGGY_ERR_PRODUCER_UNKNOWN, .status = ST_UNKNOWN_PRODUCER},
 };
 
-static enum status pick(const struct row *r, enum iggy_call call) {
+static enum status pick(const struct row *r, enum iggy_call_kind call) {
     const enum status by_call[] = {
         [IGGY_CALL_SEND] = r->send,
         [IGGY_CALL_READ] = r->read,
@@ -69,7 +69,7 @@ static enum status pick(const struct row *r, enum iggy_call call) {
     return by_call[call] ? by_call[call] : r->status;
 }
 
-enum status iggy_status_of(uint32_t code, enum iggy_call call) {
+enum status iggy_status_of(uint32_t code, enum iggy_call_kind call) {
     if (code == IGGY_OK)
         return ST_OK;
     if (code == IGGY_ERR_REQUEST_ALREADY_APPLIED)

@@ -8,7 +8,7 @@
 #include "base/base.h"
 
 /* What was asked when the code came. */
-enum iggy_call {
+enum iggy_call_kind {
     IGGY_CALL_SEND,
     IGGY_CALL_READ,    /* polls, and what looks for offsets */
     IGGY_CALL_ADMIN,   /* create, delete and alter topics; look them up */
@@ -23,5 +23,5 @@ enum iggy_call {
  * ST_TIMED_OUT     a send or a change that may have been done
  * ST_NO_GROUP      no such group or stored offset: create the group, or there is none
  */
-enum status iggy_status_of(uint32_t code, enum iggy_call call);
+enum status iggy_status_of(uint32_t code, enum iggy_call_kind call);
 #endif

@@ -15,6 +15,7 @@
 
 struct budget;
 struct conn;
+struct tls;
 
 /* One request's bytes, head included (the Kafka length prefix, or an Iggy header). Owned by whom on_frame gave it. */
 struct frame {
@@ -46,6 +47,8 @@ struct conn_settings {
     int64_t read_ms;         /* B-11: for a body, from its head on; waiting for memory doesn't count */
     int64_t write_ms;        /* B-12: for one answer, from when it is the first in the row */
     struct budget *budget;   /* borrowed; outlives the conns and their frames */
+    struct tls *
+        tls; /* borrowed (net/tls.h); NULL: plain. The handshake must be done within read_ms, before on_open */
 };
 
 void conn_set_user(struct conn *c, void *user);

@@ -63,17 +63,54 @@ struct store_setting {
 /* What does not change while a topic lives. A recreated topic is another one, with another id. */
 struct topic_info {
     const char *name; /* terminated; as long as the topic is held */
-    struct str name_str;
+    struct str
+        name_str; /* after a rename another topic_info has the new one; the old text stays as long as the topic */
     struct uuid id;
     uint32_t stream_id, topic_id; /* Iggy's numbers */
     int64_t created_us;           /* wall clock */
 };
 
+/* ---- streams ---- */
+
+struct stream_info {
+    uint32_t id; /* never given again */
+    int64_t created_us;
+    char name[256]; /* terminated */
+};
+
 /* Make the stream when it is missing. Writes the catalog durably. ST_BAD_NAME: not 1-255 bytes; ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
 enum status store_stream_ensure(struct store *s, struct str name) MUST_USE;
 
+/* As store_stream_ensure, but ST_EXISTS when it is there. out may be NULL. */
+enum status store_stream_create(struct store *s, struct str name, struct stream_info *out) MUST_USE;
+/* ST_NOT_FOUND; ST_EXISTS: another one has the name; ST_BAD_NAME. */
+enum status store_stream_rename(struct store *s, uint32_t id, struct str name) MUST_USE;
+/* ST_NOT_FOUND; ST_IN_USE: it has topics. */
+enum status store_stream_delete(struct store *s, uint32_t id) MUST_USE;
+
+/* False: none. Short, in memory: allowed on a loop. */
+bool store_stream_by_name(struct store *s, struct str name, struct stream_info *out);
+bool store_stream_by_id(struct store *s, uint32_t id, struct stream_info *out);
+
+/* All, in id order. *out: the caller's (mem_free). ST_NO_MEMORY. */
+enum status store_streams(struct store *s, struct stream_info **out, int32_t *count_out) MUST_USE;
+
+/* ---- topics, by their numbers ---- */
+
+/* Find and hold; NULL: none. Allowed on a loop. */
+struct topic *store_topic_by_number(struct store *s, uint32_t stream_id, uint32_t topic_id);
+struct topic *store_topic_in(struct store *s, uint32_t stream_id, struct str name);
+/* All topics of a stream in id order, or of all streams (stream_id UINT32_MAX); as store_topics. */
+enum status store_topics_in(struct store *s, uint32_t stream_id, struct topic ***out,
+                            int32_t *count_out) MUST_USE;
+
+/* The uuid stays. ST_NOT_FOUND; ST_EXISTS; ST_BAD_NAME. */
+enum status store_topic_rename(struct store *s, struct topic *t, struct str name) MUST_USE;
+/* Drop partitions from the end, with what is in them; readers and writers of those get ST_NOT_FOUND. ST_INVALID: not fewer than there are. */
+enum status store_topic_shrink(struct store *s, struct topic *t, int32_t partitions_count) MUST_USE;
+
 /*
- * Create a topic with partitions_count partitions (>= 1) in an existing stream.
+ * Create a topic with partitions_count partitions (>= 0) in an existing stream.
  * settings: count key/value pairs to remember; borrowed.
  * out: held for the caller (topic_unref); may be NULL.
  * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_BAD_NAME: not 1-255 bytes; ST_INVALID: the count; ST_IO, ST_NO_SPACE, ST_READ_ONLY,
@@ -216,6 +253,13 @@ struct store_retention {
 enum status partition_retain(struct partition *p, const struct store_retention *keep, int64_t now_wall_ms,
                              int32_t *segments_out) MUST_USE;
 
+/*
+ * Drop whole segments from the front: the oldest `count` sealed ones; or everything that is stored (count -1), after which the log starts
+ * at its end: offsets go on. segments_out: how many went. Blocks; not beside partition_retain.
+ */
+enum status partition_drop(struct partition *p, int32_t count, int32_t *segments_out) MUST_USE;
+
 /* Bytes on disk. */
 int64_t partition_size_bytes(const struct partition *p);
+int32_t partition_segments_count(const struct partition *p); /* allowed on a loop */
 #endif

@@ -1,0 +1,69 @@
+/* What the files of backend/iggy share. Everything of a bridge_loop runs on its loop. */
+#ifndef BACKEND_IGGY_IGGY_IMPL_H
+#define BACKEND_IGGY_IGGY_IMPL_H
+
+#include <stdatomic.h>
+
+#include "backend/iggy/iggy_backend.h"
+#include "bridge/error_map.h"
+#include "iggy_client/iggy_client.h"
+#include "net/timer.h"
+#include "net/work.h"
+
+#define CALL_MS       ((int64_t)15000) /* F-1: one call to the server, connect included */
+#define READERS_MAX   4                /* G-10: connections for polls */
+#define VIEW_FRESH_MS ((int64_t)100)   /* D2-50 */
+
+struct bridge_loop;
+struct producers;
+struct views;
+
+struct bridge {
+    struct backend base;
+    struct iggy_backend_settings settings; /* texts owned */
+    char *cluster_id;                      /* owned */
+    struct uuid cluster;                   /* what topic ids are derived from */
+    uint32_t version;                      /* at the start */
+    struct budget *decoding;               /* D1-43: owned; what inflating and mapping may hold at once */
+    struct bridge_loop *per_loop;          /* owned; settings.loops_count of them */
+};
+
+struct bridge_loop {
+    struct bridge *bridge;
+    struct loop *loop;
+    struct iggy_client *control; /* topics: look-ups and changes; made with the first use, as all clients */
+    struct iggy_client *readers[READERS_MAX]; /* polls and fetches */
+    struct producers *producers;              /* producers.h: the connections that send (G.1) */
+    struct views *views;                      /* view.h: what is known of topics */
+    struct link watches;                      /* watch.c */
+};
+
+static inline struct bridge *bridge_of(struct backend *b) {
+    return container_of(b, struct bridge, base);
+}
+
+/* The current loop's. */
+struct bridge_loop *bridge_here(struct bridge *b);
+
+/* Its connections, made when they are missing; NULL: no memory. use: spreads readers; the same use, the same connection. */
+struct iggy_client *bridge_control(struct bridge_loop *l);
+struct iggy_client *bridge_reader(struct bridge_loop *l, uint32_t use);
+struct iggy_client *bridge_client_new(struct bridge_loop *l, int32_t in_flight_max);
+
+/* What an ended request is to a caller: its op.status, or its code by bridge/error_map.h. A send or a change that may have landed without an
+ * answer is ST_TIMED_OUT; what changes nothing, ST_UNAVAILABLE. Logs a refused login, at most once a second. */
+enum status bridge_status(const struct iggy_request *r, enum iggy_call_kind call);
+
+/* Something was appended to a topic through this gateway: wake who waits for it, on every loop (D2-41). On a loop. */
+void bridge_appended(struct bridge *b, struct str name, int32_t partition);
+
+void iggy_topics_op(struct backend *b, struct backend_topics *t);
+void iggy_create_op(struct backend *b, struct backend_create *c);
+void iggy_delete_op(struct backend *b, struct backend_delete *d);
+void iggy_grow_op(struct backend *b, struct backend_grow *g);
+void iggy_append_op(struct backend *b, struct backend_append *a);
+void iggy_read_op(struct backend *b, struct backend_read *r);
+void iggy_read_release_op(struct backend *b, struct backend_read *r);
+void iggy_watch_op(struct backend *b, struct backend_watch *w);
+void iggy_offsets_op(struct backend *b, struct backend_offsets *o);
+#endif

@@ -1,0 +1,53 @@
+/* What the files of iggy_server share: the server, its sessions, its connections. */
+#ifndef IGGY_SERVER_SERVER_H
+#define IGGY_SERVER_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "iggy_server/iggy_server.h"
+
+struct conn;
+struct groups;
+struct listener;
+struct sessions;
+
+struct iggy_server {
+    struct iggy_server_settings settings;
+    struct listener *listener;
+    struct sessions *sessions; /* session.h */
+    struct groups *groups;     /* groups.h */
+    struct iggy_u128 cluster;  /* from the cluster id, in replies of what is committed */
+    _Atomic uint64_t
+        metadata_op; /* how many changes of the metadata plane were done: "op" and "commit" of replies */
+    _Atomic uint32_t next_client; /* numbers of connections */
+    _Atomic bool stopping;
+    int64_t started_us;   /* wall clock */
+    struct link *clients; /* owned: per loop, struct client by link; on that loop */
+};
+
+/*
+ * A login, from Register to logout, loss or a newer login with its client id. It outlives the connection: a 0.12 client takes it along
+ * (BindSession), so what it did last is kept for repeats. Counted; under the lock of sessions.
+ */
+struct session {
+    struct iggy_u128 client_id;
+    uint64_t number;
+    uint32_t user_id, version;
+    uint32_t client_number; /* of its connection: what get_clients shows */
+};
+
+/* Every login's end is told to the groups, whose member it was. Any thread. */
+void groups_forget_session(struct groups *g, uint64_t session_number);
+/* How many groups a session is in, and which; for get_me and its kin. Any thread. */
+enum status groups_of_session(struct groups *g, uint64_t session_number, struct arena *a,
+                              struct iggy_client_group **out, uint32_t *count_out) MUST_USE;
+/* All groups of a topic that goes, or of a stream (topic_id UINT32_MAX). The store forgets them with the topic. */
+void groups_forget_topic(struct groups *g, uint32_t stream_id, uint32_t topic_id);
+uint32_t groups_count(struct groups *g);
+
+enum status groups_open(struct iggy_server *server,
+                        struct groups **out) MUST_USE; /* loads them from the store */
+void groups_close(struct groups *g);                   /* takes NULL */
+#endif
