@@ -49,6 +49,9 @@ struct server_request {
  * On the loop, or for IN_POOL handlers in the pool.
  */
 void request_answer(struct server_request *r, const void *answer);
+/* The same with a struct whose last field, of kind REST, is empty: tail's pieces go out in its place, without a copy. tail, and what it
+ * borrows, must stay until at_end. */
+void request_answer_tail(struct server_request *r, const void *answer, const struct wbuf *tail);
 void request_done(struct server_request *r);      /* an answer without payload */
 void request_not_found(struct server_request *r); /* an empty body: the "not found" of get_stream and such */
 void request_refuse(struct server_request *r, uint32_t code); /* an Iggy error code */
