@@ -1,0 +1,13 @@
+/* The parts of update_resource (P12), one a scope; handlers/topics.c tells them apart. They run in the pool and may block. */
+#ifndef IGGY_SERVER_RESOURCES_H
+#define IGGY_SERVER_RESOURCES_H
+
+#include "iggy_server/request.h"
+
+/*
+ * Scope 3: another name or status for a user; the options are "username" and "status". handlers/users.c.
+ * 0: done; 3: nothing to change, or a key twice, or set and reset; 20: no such user; 41; 43, 45, 46: the name or status;
+ * 4041: another key; 4042: a value that isn't one of that key; 4104: a reset; 4108: root can't be inactive.
+ */
+uint32_t user_update_resource(struct server_request *r, const struct iggy_update_resource_req *in);
+#endif
