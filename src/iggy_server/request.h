@@ -16,6 +16,12 @@
 #include "iggy_server/server.h"
 #include "net/conn.h"
 
+/* Kafka's listener has functions of these names as well, and both are in one program. */
+#define request_take             server_request_take
+#define request_has_client       server_request_has_client
+#define request_must_end         server_request_must_end
+#define create_partitions_handle server_create_partitions_handle
+
 struct server_request {
     struct iggy_server *server;
     struct loop *loop;
