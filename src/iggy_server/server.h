@@ -22,6 +22,8 @@ struct iggy_server {
     _Atomic uint64_t
         metadata_op; /* how many changes of the metadata plane were done: "op" and "commit" of replies */
     _Atomic uint32_t next_client; /* numbers of connections */
+    _Atomic uint32_t balanced;    /* turns of sends that leave the partition to the server */
+    struct budget *polls; /* owned: what answers of polls may hold at once, half of settings.budget's bytes */
     _Atomic bool stopping;
     int64_t started_us;   /* wall clock */
     struct link *clients; /* owned: per loop, struct client by link; on that loop */
