@@ -7,14 +7,31 @@
 
 #include "base/list.h"
 #include "iggy_server/iggy_server.h"
+#include "net/timer.h"
 
-struct conn;
+struct arena;
 struct groups;
+struct iggy_client_group;
 struct listener;
 struct sessions;
 
+/* What is the server's on one loop. */
+struct iggy_loop {
+    struct iggy_server *server;
+    struct link clients; /* struct client by link */
+    struct op open, stop;
+    struct timer timer; /* looks for members that are silent */
+};
+
+/* Logins whose password is being checked, and those that wait for their turn: Argon2 takes much memory and time. */
+struct iggy_logins {
+    pthread_mutex_t lock;
+    int running;
+    struct link waiting; /* struct server_request by work.link */
+};
+
 struct iggy_server {
-    struct iggy_server_settings settings;
+    struct iggy_server_settings settings; /* cluster_id is owned */
     struct listener *listener;
     struct sessions *sessions; /* session.h */
     struct groups *groups;     /* groups.h */
@@ -25,19 +42,21 @@ struct iggy_server {
     _Atomic uint32_t balanced;    /* turns of sends that leave the partition to the server */
     struct budget *polls; /* owned: what answers of polls may hold at once, half of settings.budget's bytes */
     _Atomic bool stopping;
-    int64_t started_us;   /* wall clock */
-    struct link *clients; /* owned: per loop, struct client by link; on that loop */
+    int64_t started_us; /* wall clock */
+    struct iggy_logins logins;
+    struct iggy_loop *per_loop; /* owned; one a loop */
 };
 
 /*
  * A login, from Register to logout, loss or a newer login with its client id. It outlives the connection: a 0.12 client takes it along
- * (BindSession), so what it did last is kept for repeats. Counted; under the lock of sessions.
+ * (BindSession), so what it did last is kept for repeats. Counted; session.h.
  */
 struct session {
     struct iggy_u128 client_id;
     uint64_t number;
-    uint32_t user_id, version;
-    uint32_t client_number; /* of its connection: what get_clients shows */
+    uint32_t user_id;
+    _Atomic uint32_t
+        client_number; /* of its connection: what get_clients shows; 0: it has none now, or it has ended */
 };
 
 /* Every login's end is told to the groups, whose member it was. Any thread. */
