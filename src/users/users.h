@@ -2,7 +2,8 @@
  * Who may do what on the embedded log: users with passwords (Argon2id) and Iggy's permissions, and their access tokens.
  * All in memory under one lock, kept in the store's catalog. Changes and logins block (disk, Argon2): in the work pool; looking up and
  * asking for a permission is short and allowed on a loop. Any thread.
- * Codes are Iggy's (iggy/errors.h), 0: done. Iggy protocol: users, tokens, permissions.
+ * Codes are Iggy's (iggy/errors.h), 0: done; beside those that are named, any call that blocks may end with 58 (no memory) or 13000 (the
+ * disk), and has changed nothing then. Iggy protocol: users, tokens, permissions.
  */
 #ifndef USERS_USERS_H
 #define USERS_USERS_H
@@ -17,10 +18,14 @@ struct users;
 #define USERS_PASSWORD_BYTES 33 /* of a generated one, terminated */
 #define USERS_TOKEN_BYTES    69 /* raw token, terminated */
 
+#define USERS_MAX                   10000
+#define USERS_TOKENS_MAX            100   /* of one user */
+#define USERS_PERMISSIONS_BYTES_MAX 65536 /* of one user, on the wire: some 7,000 topics */
+
 /*
  * Load them. Where there is none yet, create root with this name and password; password NULL: a random one is made and given to
  * generated_out, to be shown once ("" otherwise).
- * ST_INVALID: a name or password of a length that isn't allowed; others as the store's.
+ * ST_INVALID: a name or password that isn't allowed; ST_CORRUPT: rows that can't be; others as the store's.
  */
 enum status users_open(struct store *store, const char *root_name, const char *root_password,
                        struct users **out, char generated_out[USERS_PASSWORD_BYTES]) MUST_USE;
@@ -60,9 +65,9 @@ bool users_is_active(struct users *u, uint32_t user_id);
 
 /* ---- looking up ---- */
 
-/* False: none. Text and permissions are copied to the arena. options and derived stay empty. */
-bool users_find(struct users *u, const struct iggy_identifier *id, struct arena *a,
-                struct iggy_user_details *out);
+/* Text and permissions are copied to the arena. options and derived stay empty. ST_NOT_FOUND; ST_NO_MEMORY. */
+enum status users_find(struct users *u, const struct iggy_identifier *id, struct arena *a,
+                       struct iggy_user_details *out) MUST_USE;
 /* In id order, in the arena. ST_NO_MEMORY. */
 enum status users_list(struct users *u, struct arena *a, struct iggy_get_users_res *out) MUST_USE;
 enum status users_tokens(struct users *u, uint32_t user_id, struct arena *a,
@@ -70,7 +75,7 @@ enum status users_tokens(struct users *u, uint32_t user_id, struct arena *a,
 
 /* ---- changes: block ---- */
 
-/* 43, 44, 45: name, password or status not allowed; 46: the name; 55: too many. */
+/* 3: more permissions than fit, here and below; 43, 44, 45: name, password or status not allowed; 46: the name; 55: too many. */
 uint32_t users_create(struct users *u, const struct iggy_create_user_req *in, uint32_t *user_id_out) MUST_USE;
 /* name.len -1, status 0: as it is. 20: no such user; 43, 45, 46; 4108: root can't be made inactive. */
 uint32_t users_update(struct users *u, const struct iggy_identifier *id, struct str name,
@@ -82,7 +87,10 @@ uint32_t users_delete(struct users *u, const struct iggy_identifier *id) MUST_US
 uint32_t users_change_password(struct users *u, const struct iggy_identifier *id, struct str current,
                                struct str changed) MUST_USE;
 
-/* expiry_us: from now; IGGY_NEVER. raw_out: shown once. 50: the name's length; 51: the name; 52: 100 of them; 56: the expiry. */
+/*
+ * expiry_us: from now; IGGY_NEVER, or 0 as official clients say it. raw_out: shown once. 20: no such user; 50: the name's length; 51: the
+ * name; 52: USERS_TOKENS_MAX of them that are good; 56: the expiry.
+ */
 uint32_t users_create_token(struct users *u, uint32_t user_id, struct str name, uint64_t expiry_us,
                             char raw_out[USERS_TOKEN_BYTES]) MUST_USE;
 uint32_t users_delete_token(struct users *u, uint32_t user_id, struct str name) MUST_USE; /* 20 */
