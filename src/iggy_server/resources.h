@@ -7,7 +7,7 @@
 /*
  * Scope 3: another name or status for a user; the options are "username" and "status". handlers/users.c.
  * 0: done; 3: nothing to change, or a key twice, or set and reset; 20: no such user; 41; 43, 45, 46: the name or status;
- * 4041: another key; 4042: a value that isn't one of that key; 4104: a reset; 4108: root can't be inactive.
+ * 4041: another key; 4104: a reset; 4043: too many options; 4108: root can't be inactive. The codes as of protocol 0.12.2.
  */
 uint32_t user_update_resource(struct server_request *r, const struct iggy_update_resource_req *in);
 #endif
