@@ -151,6 +151,14 @@ int64_t partition_size_bytes(const struct partition *p) {
     return bytes;
 }
 
+int32_t partition_segments_count(const struct partition *p) {
+    struct partition *changed = (struct partition *)(uintptr_t)p; /* the lock alone */
+    pthread_mutex_lock(&changed->lock);
+    int32_t count = p->segments_count;
+    pthread_mutex_unlock(&changed->lock);
+    return count;
+}
+
 /* ---- writing; all below under write_lock ---- */
 
 static void close_to_appends(struct partition *p) {
@@ -450,6 +458,23 @@ void partition_close(struct partition *p) {
 
 /* ---- retention ---- */
 
+/* Take the oldest segment out and its files away, if it is still this one and a sealed one. */
+static bool drop_first(struct partition *p, struct segment *oldest) {
+    pthread_mutex_lock(&p->lock);
+    bool still_there = p->segments_count > 1 && p->segments[0] == oldest;
+    if (still_there) {
+        p->segments_count--;
+        memmove(p->segments, p->segments + 1, (size_t)p->segments_count * sizeof(struct segment *));
+        atomic_store(&p->start, p->segments[0]->base_offset);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (still_there) {
+        segment_remove_files(oldest);
+        segment_unref(oldest);
+    }
+    return still_there;
+}
+
 /* Take the oldest sealed segment out if it is over; *over: whether one was. */
 static enum status drop_oldest(struct partition *p, const struct store_retention *keep, int64_t now_wall_ms,
                                bool *over) {
@@ -471,20 +496,8 @@ static enum status drop_oldest(struct partition *p, const struct store_retention
         }
         *over = max_timestamp < now_wall_ms - keep->ms;
     }
-    if (*over) {
-        pthread_mutex_lock(&p->lock);
-        bool still_there = p->segments_count > 1 && p->segments[0] == oldest;
-        if (still_there) {
-            p->segments_count--;
-            memmove(p->segments, p->segments + 1, (size_t)p->segments_count * sizeof(struct segment *));
-            atomic_store(&p->start, p->segments[0]->base_offset);
-        }
-        pthread_mutex_unlock(&p->lock);
-        if (still_there) {
-            segment_remove_files(oldest);
-            segment_unref(oldest);
-        }
-    }
+    if (*over)
+        drop_first(p, oldest);
     segment_unref(oldest);
     return ST_OK;
 }
@@ -511,4 +524,46 @@ enum status partition_retain(struct partition *p, const struct store_retention *
     }
     *segments_out = dropped;
     return st;
+}
+
+/*
+ * Have nothing in the active segment, so that all that is stored stands in sealed ones, before *end_out. The new one's name is on
+ * stable storage: without it the next start would find an empty folder, and offsets would begin at 0 again.
+ */
+static enum status seal_all(struct partition *p, int64_t *end_out) {
+    enum status st = ST_OK;
+    pthread_mutex_lock(&p->write_lock);
+    if (atomic_load(&p->deleted))
+        st = ST_NOT_FOUND;
+    else if (atomic_load(&p->closed))
+        st = (enum status)atomic_load(&p->closed);
+    else if (p->active && p->marks.written.position > 0)
+        st = roll(p);
+    if (!st)
+        st = sync_active(p);
+    *end_out = atomic_load(&p->end);
+    pthread_mutex_unlock(&p->write_lock);
+    return st;
+}
+
+enum status partition_drop(struct partition *p, int32_t count, int32_t *segments_out) {
+    int32_t dropped = 0;
+    int64_t upto = INT64_MAX; /* what is appended meanwhile stays */
+    enum status st = partition_ensure_open(p);
+    if (!st && count < 0)
+        st = seal_all(p, &upto);
+    while (!st && (count < 0 || dropped < count)) {
+        pthread_mutex_lock(&p->lock);
+        struct segment *oldest = p->segments_count > 1 ? segment_ref(p->segments[0]) : NULL;
+        pthread_mutex_unlock(&p->lock);
+        bool went = oldest && atomic_load(&oldest->end_offset) <= upto && drop_first(p, oldest);
+        segment_unref(oldest);
+        if (!went)
+            break;
+        dropped++;
+    }
+    if (dropped > 0)
+        st = file_sync_folder(p->env->dir_fd, p->folder);
+    *segments_out = dropped;
+    return atomic_load(&p->deleted) ? ST_NOT_FOUND : st;
 }

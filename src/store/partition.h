@@ -21,8 +21,9 @@ struct read_hint {
 
 struct partition {
     struct log_env *env;
-    char folder[48];            /* below the data folder */
-    pthread_mutex_t open_lock;  /* held over the I/O of opening */
+    struct partition *retired_next; /* the topic's */
+    char folder[48];                /* below the data folder */
+    pthread_mutex_t open_lock;      /* held over the I/O of opening */
     pthread_mutex_t write_lock; /* held over the I/O of writing, not of syncing; nobody who reads takes it */
     pthread_mutex_t lock;       /* for segments, hints and the active index; never held over I/O */
     _Atomic bool is_open, deleted;

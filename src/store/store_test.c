@@ -185,7 +185,7 @@ TEST(a_catalog_of_a_newer_version_is_refused) {
     struct store_error error;
     const char *dir = log_dir();
     store_close(open_store(dir));
-    run_sql(dir, "PRAGMA user_version = 2");
+    run_sql(dir, "PRAGMA user_version = 3");
     CHECK_EQ(try_open(dir, &error), ST_CORRUPT);
     CHECK(strstr(error.text, "newer version") != NULL);
 }
@@ -300,7 +300,7 @@ TEST(creating_what_exists_or_can_not_be_is_refused) {
     want.name = STR("");
     CHECK_EQ(store_topic_create(s, &want, &other), ST_BAD_NAME);
     want.name = STR("b");
-    want.partitions_count = 0;
+    want.partitions_count = -1;
     CHECK_EQ(store_topic_create(s, &want, &other), ST_INVALID);
     CHECK(store_topic_find(s, STR("kafka"), STR("b")) == NULL);
     CHECK(store_topic_find(s, STR("nowhere"), STR("a")) == NULL);
@@ -382,9 +382,9 @@ TEST(files_of_a_topic_whose_deletion_was_cut_short_go_at_the_next_start) {
     const char *dir = log_dir();
     char stray[256];
     log_crash(dir, MIB, delete_all_but_files);
-    run_sql(dir, "DELETE FROM topics");
+    run_sql(dir, "DELETE FROM topics; INSERT INTO leftovers VALUES (1, 1, -1)");
     path_in(dir, "topics/1/77", stray);
-    CHECK_EQ(mkdir(stray, 0700), 0); /* a number that was never given: not ours to remove */
+    CHECK_EQ(mkdir(stray, 0700), 0); /* nobody has deleted this: not ours to remove */
     struct store *s = open_store(dir);
     CHECK_EQ(store_leftovers_removed(s), 1);
     CHECK(!exists(dir, "topics/1/1"));

@@ -6,33 +6,40 @@
 #include "store/catalog.h"
 #include "store/partition.h"
 
-#define NAME_BYTES_MAX 255 /* Iggy's limit; Kafka's is 249 */
-
 unsigned topic_hash(const void *key, size_t len) {
     return (unsigned)XXH3_64bits(key, len);
 }
 
-/* ---- one topic ---- */
+struct topic_name *topic_name_new(const struct topic_info *info, struct str name) {
+    size_t len = (size_t)name.len;
+    struct topic_name *n = mem_take_zeroed(1, sizeof *n + sizeof info->stream_id + len + 1);
+    if (!n)
+        return NULL;
+    n->key_bytes = sizeof info->stream_id + len;
+    memcpy(n->key, &info->stream_id, sizeof info->stream_id);
+    memcpy(n->key + sizeof info->stream_id, name.ptr, len);
+    n->info = *info;
+    n->info.name = n->key + sizeof info->stream_id;
+    n->info.name_str = (struct str){n->info.name, name.len};
+    return n;
+}
 
 struct topic *topic_new(struct log_env *env, const struct topic_info *info, struct str name) {
-    size_t len = (size_t)name.len;
     struct topic *t = mem_take_zeroed(1, sizeof *t);
-    char *key = mem_take(sizeof info->stream_id + len + 1);
-    if (!t || !key) {
+    struct topic_name *n = topic_name_new(info, name);
+    if (!t || !n) {
         mem_free(t);
-        mem_free(key);
+        mem_free(n);
         return NULL;
     }
-    memcpy(key, &info->stream_id, sizeof info->stream_id);
-    memcpy(key + sizeof info->stream_id, name.ptr, len);
-    key[sizeof info->stream_id + len] = '\0';
+    n->topic = t;
     t->env = env;
-    t->key = key;
-    t->key_bytes = sizeof info->stream_id + len;
-    t->info = *info;
-    t->info.name = key + sizeof info->stream_id;
-    t->info.name_str = (struct str){t->info.name, name.len};
+    t->number = (struct topic_number){info->stream_id, info->topic_id};
+    t->id = info->id;
+    t->names_count = 1;
+    atomic_init(&t->name, n);
     atomic_init(&t->refs, 1);
+    pthread_mutex_init(&t->change_lock, NULL);
     pthread_rwlock_init(&t->lock, NULL);
     return t;
 }
@@ -41,9 +48,17 @@ static void topic_free(struct topic *t) {
     for (int32_t i = 0; i < t->partitions_count; i++)
         partition_free(t->partitions[i]);
     mem_free(t->partitions);
+    for (struct partition *p = t->retired, *next; p; p = next) {
+        next = p->retired_next;
+        partition_free(p);
+    }
+    for (struct topic_name *n = atomic_load(&t->name), *older; n; n = older) {
+        older = n->older;
+        mem_free(n);
+    }
     catalog_settings_free(t->settings, t->settings_count);
+    pthread_mutex_destroy(&t->change_lock);
     pthread_rwlock_destroy(&t->lock);
-    mem_free(t->key);
     mem_free(t);
 }
 
@@ -58,7 +73,7 @@ void topic_unref(struct topic *t) {
 }
 
 const struct topic_info *topic_info(const struct topic *t) {
-    return &t->info;
+    return &atomic_load(&t->name)->info;
 }
 
 bool topic_deleted(const struct topic *t) {
@@ -119,7 +134,7 @@ enum status topic_partitions_prepare(struct topic *t, int32_t partitions_count, 
         return ST_NO_MEMORY;
     for (int32_t i = 0; i < partitions_count; i++) {
         all[i] = i < t->partitions_count ? t->partitions[i]
-                                         : partition_new(t->env, t->info.stream_id, t->info.topic_id, i);
+                                         : partition_new(t->env, t->number.stream_id, t->number.topic_id, i);
         if (!all[i]) {
             topic_partitions_drop(t, all, partitions_count);
             return ST_NO_MEMORY;
@@ -144,105 +159,13 @@ void topic_partitions_show(struct topic *t, struct partition **partitions, int32
     mem_free(old);
 }
 
-/* ---- the registry ---- */
-
-void registry_init(struct registry *r) {
-    *r = (struct registry){0};
-    pthread_rwlock_init(&r->lock, NULL);
-}
-
-void registry_release(struct registry *r) {
-    struct topic *t, *next_topic;
-    struct stream *s, *next_stream;
-    HASH_CLEAR(by_id, r->by_id);
-    HASH_ITER(by_name, r->by_name, t, next_topic) {
-        HASH_DELETE(by_name, r->by_name, t);
-        topic_unref(t);
+void topic_partitions_retire(struct topic *t, int32_t partitions_count) {
+    pthread_rwlock_wrlock(&t->lock);
+    while (t->partitions_count > partitions_count) {
+        struct partition *p = t->partitions[--t->partitions_count];
+        p->retired_next = t->retired;
+        t->retired = p;
+        t->retired_count++;
     }
-    HASH_ITER(hh, r->streams, s, next_stream) {
-        HASH_DELETE(hh, r->streams, s);
-        mem_free(s->name);
-        mem_free(s);
-    }
-    pthread_rwlock_destroy(&r->lock);
-}
-
-struct stream *registry_stream(struct registry *r, struct str name) {
-    struct stream *s = NULL;
-    pthread_rwlock_rdlock(&r->lock);
-    HASH_FIND(hh, r->streams, name.ptr, (size_t)name.len, s);
-    pthread_rwlock_unlock(&r->lock);
-    return s;
-}
-
-enum status registry_add_stream(struct registry *r, struct str name, uint32_t id, uint32_t next_topic_id) {
-    struct stream *s = mem_take_zeroed(1, sizeof *s);
-    char *copy = mem_text(name);
-    if (!s || !copy)
-        goto fail;
-    s->name = copy;
-    s->id = id;
-    s->next_topic_id = next_topic_id;
-    pthread_rwlock_wrlock(&r->lock);
-    HASH_ADD_KEYPTR(hh, r->streams, s->name, (size_t)name.len, s);
-    pthread_rwlock_unlock(&r->lock);
-    if (s->hh.tbl)
-        return ST_OK;
-fail:
-    mem_free(copy);
-    mem_free(s);
-    return ST_NO_MEMORY;
-}
-
-enum status registry_add(struct registry *r, struct topic *t) {
-    t->hidden = true;
-    pthread_rwlock_wrlock(&r->lock);
-    HASH_ADD_KEYPTR(by_name, r->by_name, t->key, t->key_bytes, t);
-    bool added = t->by_name.tbl != NULL;
-    if (added) {
-        HASH_ADD_KEYPTR(by_id, r->by_id, t->info.id.b, sizeof t->info.id.b, t);
-        if (!t->by_id.tbl) {
-            HASH_DELETE(by_name, r->by_name, t);
-            added = false;
-        }
-    }
-    pthread_rwlock_unlock(&r->lock);
-    return added ? ST_OK : ST_NO_MEMORY;
-}
-
-void registry_show(struct registry *r, struct topic *t) {
-    pthread_rwlock_wrlock(&r->lock);
-    t->hidden = false;
-    pthread_rwlock_unlock(&r->lock);
-}
-
-void registry_remove(struct registry *r, struct topic *t) {
-    pthread_rwlock_wrlock(&r->lock);
-    HASH_DELETE(by_name, r->by_name, t);
-    HASH_DELETE(by_id, r->by_id, t);
-    pthread_rwlock_unlock(&r->lock);
-    topic_unref(t);
-}
-
-struct topic *registry_find(struct registry *r, uint32_t stream_id, struct str name) {
-    char key[sizeof stream_id + NAME_BYTES_MAX];
-    if (name.len < 0 || name.len > NAME_BYTES_MAX)
-        return NULL;
-    memcpy(key, &stream_id, sizeof stream_id);
-    memcpy(key + sizeof stream_id, name.len > 0 ? name.ptr : "", (size_t)name.len);
-    struct topic *t = NULL;
-    pthread_rwlock_rdlock(&r->lock);
-    HASH_FIND(by_name, r->by_name, key, sizeof stream_id + (size_t)name.len, t);
-    t = t && !t->hidden ? topic_ref(t) : NULL;
-    pthread_rwlock_unlock(&r->lock);
-    return t;
-}
-
-struct topic *registry_find_id(struct registry *r, const struct uuid *id) {
-    struct topic *t = NULL;
-    pthread_rwlock_rdlock(&r->lock);
-    HASH_FIND(by_id, r->by_id, id->b, sizeof id->b, t);
-    t = t && !t->hidden ? topic_ref(t) : NULL;
-    pthread_rwlock_unlock(&r->lock);
-    return t;
+    pthread_rwlock_unlock(&t->lock);
 }

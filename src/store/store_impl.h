@@ -1,0 +1,41 @@
+/*
+ * The inside of struct store, for store.c (open, close, values), store_streams.c, store_topics.c, store_users.c and store_offsets.c.
+ * The order of locks: a topic's change_lock, catalog_lock, the registry's, a topic's.
+ */
+#ifndef STORE_STORE_IMPL_H
+#define STORE_STORE_IMPL_H
+
+#include <pthread.h>
+
+#include "base/base.h"
+#include "store/catalog.h"
+#include "store/segment.h"
+#include "store/store.h"
+#include "store/topic.h"
+
+struct offsets;
+
+struct store {
+    struct log_env env;
+    char *data_dir; /* owned */
+    int lock_fd;
+    pthread_mutex_t catalog_lock; /* held over the catalog's I/O: one change of names at a time */
+    struct catalog *catalog;
+    struct registry registry;
+    struct offsets *offsets; /* owned; committed offsets */
+    int32_t leftovers_removed;
+};
+
+/* Of streams and topics alike: 1 to NAME_BYTES_MAX bytes. */
+bool store_name_is_possible(struct str name);
+
+/* A topic with its partitions, not in the registry yet. ST_NO_MEMORY. */
+enum status store_topic_make(struct store *s, const struct catalog_topic *row, struct topic **out) MUST_USE;
+
+/*
+ * Remove the folders of a topic's partitions from <= i < to, or the topic's own (from -1), so that no power cut brings them back.
+ * any_out: whether there was one. ST_OK also where there was none; ST_IO, ...: some may be left.
+ */
+enum status store_files_remove(struct store *s, struct topic_number number, int32_t from, int32_t to,
+                               bool *any_out) MUST_USE;
+#endif
