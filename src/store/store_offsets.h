@@ -19,18 +19,24 @@ struct store_offset {
     int32_t partition;
     int64_t offset;
     int32_t leader_epoch; /* -1: none */
-    struct str metadata;  /* len 0: none */
+    struct str metadata;  /* len <= 0: none */
     int64_t committed_ms; /* wall clock */
 };
 
 /*
  * Set offsets, all in memory at once (readers see all or none) and written to the file; not yet on stable storage: store_offsets_sync.
- * ST_IO, ST_NO_SPACE, ST_READ_ONLY: nothing has changed; ST_INVALID: an owner or metadata of a length that isn't allowed; ST_NO_MEMORY.
- * Blocks; any thread.
+ * The same topic and partition twice for an owner: the last one counts. Topics and partitions need not be there, but the next start forgets offsets of those that aren't.
+ * ST_IO, ST_NO_SPACE, ST_READ_ONLY: nothing has changed; ST_INVALID: an owner or metadata of a length that isn't allowed, a partition
+ * less than 0; ST_POLICY: all owners together have 1 GiB in memory; ST_TOO_BIG: over 64 MiB in one call; ST_NO_MEMORY.
+ * ST_IO also after a failed sync: nothing can be set or removed any more until the next start (fsyncgate). Blocks; any thread; one call
+ * in many also writes the file anew.
  */
 enum status store_offsets_set(struct store *s, const struct store_offset *offsets, int32_t count) MUST_USE;
 
-/* Bring all that was set before the call to stable storage; callers that come while one syncs share the next sync. Blocks; any thread. */
+/*
+ * Bring all that was set or removed before the call to stable storage; callers that come while one syncs share the next sync.
+ * ST_IO: it failed, and nobody can say what is on disk. Blocks; any thread.
+ */
 enum status store_offsets_sync(struct store *s) MUST_USE;
 
 /* One offset; ST_NOT_FOUND: none. Text in out goes to the arena. Short, in memory: allowed on a loop. */
@@ -43,9 +49,13 @@ enum status store_offsets_each(struct store *s, struct str owner,
                                enum status (*fn)(void *, const struct store_offset *), void *user) MUST_USE;
 
 /*
- * Forget: one offset; all of an owner (topic NULL); all of a topic (owner.len -1), which store_topic_delete does itself.
- * partition -1: all. Written as store_offsets_set. *count_out (may be NULL): how many there were; none is ST_OK.
+ * Forget: one offset; all of an owner (topic NULL); all of a topic (owner.len -1), which store_topic_delete and store_topic_shrink do themselves.
+ * partition -1: all. Written as store_offsets_set. *count_out (may be NULL): how many there were; none is ST_OK. ST_INVALID: neither owner nor
+ * topic, or a partition without its topic; others as store_offsets_set.
  */
 enum status store_offsets_remove(struct store *s, struct str owner, const struct uuid *topic,
                                  int32_t partition, int32_t *count_out) MUST_USE;
+
+/* Bytes of a half-written end that store_open cut off, because a crash had cut a change short. For the log. */
+int64_t store_offsets_cut_bytes(const struct store *s);
 #endif
