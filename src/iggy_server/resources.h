@@ -10,4 +10,10 @@
  * 4041: another key; 4104: a reset; 4043: too many options; 4108: root can't be inactive. The codes as of protocol 0.12.2.
  */
 uint32_t user_update_resource(struct server_request *r, const struct iggy_update_resource_req *in);
+
+/* Scope 2: another name for a stream. 0; 3: nothing to change; 41, 1009, 1012, 1013; 4041, 4042, 4104. handlers/streams.c. */
+uint32_t stream_update_resource(struct server_request *r, const struct iggy_update_resource_req *in);
+
+/* Drop all messages of a topic; offsets go on. Blocks. 0; 3007, and what the store says. handlers/topics.c. */
+uint32_t topic_purge(struct topic *t);
 #endif
