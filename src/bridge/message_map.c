@@ -215,6 +215,32 @@ static enum status message_read(struct message_map *m, const struct iggy_batch *
     return gateway_message_read(m, &marks, in->payload, server_ms, out);
 }
 
+enum status message_map_time(struct message_map *m, const struct iggy_batch *b, const struct iggy_message *in,
+                             int64_t *ms_out) {
+    struct parts p;
+    enum status st = message_read(m, b, in, &p);
+    if (!st)
+        *ms_out = p.timestamp_ms;
+    return st;
+}
+
+enum status message_map_max_time(struct message_map *m, const struct iggy_batch *b, int64_t *ms_out) {
+    struct iggy_messages_iter it;
+    struct iggy_message in;
+    int64_t greatest = INT64_MIN, ms;
+    enum status st = ST_OK;
+    iggy_messages_init(&it, b);
+    while (!st && (st = iggy_messages_next(&it, &in)) == ST_OK) {
+        st = message_map_time(m, b, &in, &ms);
+        if (!st && ms > greatest)
+            greatest = ms;
+        if (st == ST_UNMAPPABLE)
+            st = ST_OK;
+    }
+    *ms_out = greatest;
+    return st == ST_NOT_FOUND ? ST_OK : st;
+}
+
 /* ---- the batch ---- */
 
 static enum status batch_begin(struct message_map *m, int64_t offset, int64_t timestamp_ms) {

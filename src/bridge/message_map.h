@@ -51,4 +51,14 @@ enum status message_map_add(struct message_map *m, const struct iggy_batch *b, i
  */
 enum status message_map_finish(struct message_map *m, struct bytes *batch_out) MUST_USE;
 void message_map_release(struct message_map *m); /* fine on zeroed and on released */
+
+/*
+ * The time in ms that the record of a message of b has, without building it. m: zeroed, or between finish and init; only its memory is used.
+ * ST_UNMAPPABLE: it makes no record; ST_NO_MEMORY.
+ */
+enum status message_map_time(struct message_map *m, const struct iggy_batch *b, const struct iggy_message *in,
+                             int64_t *ms_out) MUST_USE;
+
+/* The greatest of those times in a batch; INT64_MIN: none of its messages makes a record. m as above. ST_BAD_RECORD: not well formed; ST_NO_MEMORY. */
+enum status message_map_max_time(struct message_map *m, const struct iggy_batch *b, int64_t *ms_out) MUST_USE;
 #endif

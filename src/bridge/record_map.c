@@ -13,11 +13,6 @@
 /* What a record takes more than in Kafka, for the first guess at the size of a batch: a message header, and "kafka.v" with its value. */
 #define OVERHEAD_BYTES (IGGY_MESSAGE_HEADER_BYTES + TLV_ENTRY_OVERHEAD + 8)
 
-/* What the messages of one send may have as their time (E-3). */
-struct window {
-    uint64_t start_us, end_us;
-};
-
 /* How one record becomes a message. */
 struct plan {
     uint64_t origin_us;
@@ -27,9 +22,13 @@ struct plan {
     int32_t payload_bytes, headers_bytes;
 };
 
-/* A record's own time, whatever the batch says of LogAppendTime (E-4). Wraps as Java's long. */
-static int64_t own_timestamp(const struct batch *b, const struct record *r) {
-    return (int64_t)((uint64_t)b->base_timestamp + (uint64_t)r->timestamp_delta);
+/*
+ * A record's time, in ms. Sent on to a server it is the record's own, whatever the batch says of LogAppendTime (E-4); from the log, what its
+ * Kafka readers see. Wraps as Java's long.
+ */
+static int64_t map_timestamp(const struct records_map *m, const struct record *r) {
+    return m->stored ? record_timestamp(m->b, r)
+                     : (int64_t)((uint64_t)m->b->base_timestamp + (uint64_t)r->timestamp_delta);
 }
 
 static enum status refuse(enum status st, const char *reason, const char **reason_out) {
@@ -37,34 +36,41 @@ static enum status refuse(enum status st, const char *reason, const char **reaso
     return st;
 }
 
-/* E-3: from the least time above 0, as far as Iggy's deltas reach. */
-static enum status window_find(const struct batch *b, struct bytes body, struct window *out,
-                               const char **reason_out) {
+/* Look at all records: E-3, the window from the least time above 0, as far as Iggy's deltas reach; and the offset deltas. */
+static enum status map_init(struct records_map *m, struct bytes body, const char **reason_out) {
     struct records_iter it;
     struct record r;
     enum status st;
-    int64_t least = INT64_MAX;
-    records_iter_init(&it, body, b->records_count);
+    int64_t least = INT64_MAX, delta_before = -1;
+    records_iter_init(&it, body, m->b->records_count);
     while ((st = records_next(&it, &r)) == ST_OK) {
-        int64_t ms = own_timestamp(b, &r);
-        if (ms < TIMESTAMP_NONE || ms > TIMESTAMP_MS_MAX)
+        int64_t ms = map_timestamp(m, &r);
+        bool fits = ms >= TIMESTAMP_NONE && ms <= TIMESTAMP_MS_MAX;
+        if (!fits && !m->stored)
             return refuse(ST_BAD_RECORD, "A record's timestamp can't be kept in microseconds.", reason_out);
-        if (ms > 0 && ms < least)
+        if (fits && ms > 0 && ms < least)
             least = ms;
+        m->by_number |= r.offset_delta <= delta_before || r.offset_delta > m->b->last_offset_delta;
+        delta_before = r.offset_delta;
     }
     if (st != ST_NOT_FOUND)
         return refuse(ST_BAD_RECORD, "The records are not well formed.", reason_out);
-    out->start_us = least == INT64_MAX ? 0 : (uint64_t)least * US_PER_MS;
-    out->end_us = UINT64_MAX - out->start_us < IGGY_BATCH_SPAN_US_MAX
-                      ? UINT64_MAX
-                      : out->start_us + IGGY_BATCH_SPAN_US_MAX;
+    records_iter_init(&m->it, body, m->b->records_count);
+    m->start_us = least == INT64_MAX ? 0 : (uint64_t)least * US_PER_MS;
+    m->end_us =
+        UINT64_MAX - m->start_us < IGGY_BATCH_SPAN_US_MAX ? UINT64_MAX : m->start_us + IGGY_BATCH_SPAN_US_MAX;
     return ST_OK;
 }
 
-static void plan_timestamp(const struct window *w, struct plan *out) {
-    uint64_t us = out->timestamp_ms > 0 ? (uint64_t)out->timestamp_ms * US_PER_MS : 0;
-    out->origin_us = us < w->start_us ? w->start_us : us > w->end_us ? w->end_us : us;
-    out->keep_timestamp = out->origin_us != us || out->timestamp_ms == 0;
+static uint64_t us_of_ms(int64_t ms) {
+    return ms <= 0 ? 0 : ms > TIMESTAMP_MS_MAX ? UINT64_MAX : (uint64_t)ms * US_PER_MS;
+}
+
+static void plan_timestamp(const struct records_map *m, struct plan *out) {
+    int64_t ms = out->timestamp_ms;
+    uint64_t us = us_of_ms(ms);
+    out->origin_us = us < m->start_us ? m->start_us : us > m->end_us ? m->end_us : us;
+    out->keep_timestamp = out->origin_us != us || ms == 0 || ms < TIMESTAMP_NONE || ms > TIMESTAMP_MS_MAX;
 }
 
 static int names_compare(struct str a, struct str b) {
@@ -105,8 +111,9 @@ static struct str value_marker(const struct record *r) {
     return r->value.len < 0 ? STR("null") : r->value.len == 0 ? STR("empty") : (struct str){"", 0};
 }
 
-static enum status plan_record(const struct record *r, const struct window *w, struct plan *out) {
-    plan_timestamp(w, out);
+static enum status plan_record(const struct records_map *m, const struct record *r, struct plan *out) {
+    out->timestamp_ms = map_timestamp(m, r);
+    plan_timestamp(m, out);
     int64_t headers = native_headers_bytes(r), payload = r->value.len > 0 ? r->value.len : 1;
     int64_t fixed = (int64_t)tlv_bytes(MARKER_BYTES(MARKER_VERSION), 1) + timestamp_bytes(out);
     if (r->key.len >= 0)
@@ -121,7 +128,7 @@ static enum status plan_record(const struct record *r, const struct window *w, s
                             tlv_bytes(MARKER_BYTES(MARKER_ENVELOPE), 1));
         fixed = timestamp_bytes(out);
     }
-    if (payload > IGGY_PAYLOAD_BYTES_MAX)
+    if (payload > (m->stored ? INT32_MAX : IGGY_PAYLOAD_BYTES_MAX))
         return ST_TOO_BIG;
     out->payload_bytes = (int32_t)payload;
     out->headers_bytes = (int32_t)(headers + fixed);
@@ -188,35 +195,47 @@ static uint8_t *enveloped_write(uint8_t *at, const struct record *r, const struc
     return version_write(timestamp_write(at, p));
 }
 
-static enum status record_add(const struct batch *b, const struct record *r, const struct window *w,
-                              struct iggy_batch_builder *out, const char **reason_out) {
-    struct plan p = {.timestamp_ms = own_timestamp(b, r)};
+/* ST_TOO_BIG, ST_NO_MEMORY, as iggy_batch_builder_add. */
+static enum status record_write(const struct record *r, const struct plan *p,
+                                struct iggy_batch_builder *out) {
     uint8_t *at;
-    enum status st = plan_record(r, w, &p);
+    enum status st = iggy_batch_builder_add(out, NULL, p->origin_us, p->payload_bytes, p->headers_bytes, &at);
+    if (st)
+        return st;
+    uint8_t *end = p->enveloped ? enveloped_write(at, r, p) : native_write(at, r, p);
+    assert(end - at == (ptrdiff_t)p->payload_bytes + p->headers_bytes);
+    (void)end;
+    return ST_OK;
+}
+
+static enum status record_add(const struct records_map *m, const struct record *r,
+                              struct iggy_batch_builder *out, const char **reason_out) {
+    struct plan p;
+    enum status st = plan_record(m, r, &p);
     if (st)
         return refuse(st, "A record is larger than an Iggy message may be.", reason_out);
-    st = iggy_batch_builder_add(out, NULL, p.origin_us, p.payload_bytes, p.headers_bytes, &at);
+    st = record_write(r, &p, out);
     if (st)
         return refuse(
             st, st == ST_TOO_BIG ? "The records are larger than an Iggy batch may be." : status_text(st),
             reason_out);
-    uint8_t *end = p.enveloped ? enveloped_write(at, r, &p) : native_write(at, r, &p);
-    assert(end - at == (ptrdiff_t)p.payload_bytes + p.headers_bytes);
-    (void)end;
     return ST_OK;
+}
+
+/* What the rest of the records will about take. */
+static size_t bytes_guess(const struct records_iter *it) {
+    return IGGY_BATCH_HEADER_BYTES + (size_t)(it->end - it->at) + (size_t)it->left * OVERHEAD_BYTES;
 }
 
 enum status records_to_messages(const struct batch *b, struct bytes body, bool with_producer,
                                 struct iggy_batch_builder *out, struct bytes *batch_out,
                                 const char **reason_out) {
-    struct records_iter it;
     struct record r;
-    struct window w;
-    enum status st = window_find(b, body, &w, reason_out);
+    struct records_map m = {.b = b};
+    enum status st = map_init(&m, body, reason_out);
     if (st)
         return st;
-    size_t hint = IGGY_BATCH_HEADER_BYTES + (size_t)body.len + (size_t)b->records_count * OVERHEAD_BYTES;
-    st = iggy_batch_builder_init(out, w.start_us, hint);
+    st = iggy_batch_builder_init(out, m.start_us, bytes_guess(&m.it));
     if (st)
         return refuse(st, status_text(st), reason_out);
     if (with_producer && b->producer_id >= 0 && b->producer_epoch >= 0 && b->base_sequence >= 0)
@@ -224,10 +243,72 @@ enum status records_to_messages(const struct batch *b, struct bytes body, bool w
                                                .id = (uint64_t)b->producer_id,
                                                .epoch = (uint16_t)b->producer_epoch,
                                                .base_sequence = (uint32_t)b->base_sequence};
-    records_iter_init(&it, body, b->records_count);
-    while (!st && records_next(&it, &r) == ST_OK)
-        st = record_add(b, &r, &w, out, reason_out);
+    while (!st && records_next(&m.it, &r) == ST_OK)
+        st = record_add(&m, &r, out, reason_out);
     if (!st)
         iggy_batch_builder_finish(out, batch_out);
     return st;
+}
+
+/* ---- from the log ---- */
+
+enum status records_map_init(struct records_map *m, const struct batch *b, struct bytes body,
+                             int64_t from_offset) {
+    const char *reason;
+    *m = (struct records_map){.b = b, .stored = true, .from_offset = from_offset};
+    return b->last_offset_delta < b->records_count - 1 ? ST_BAD_RECORD : map_init(m, body, &reason);
+}
+
+/* ST_OVER_BUDGET: it would pass bytes_max, and isn't the first. */
+static enum status stored_add(const struct records_map *m, const struct record *r, int64_t offset,
+                              int64_t bytes_max, struct iggy_batch_builder *out) {
+    struct plan p;
+    enum status st = plan_record(m, r, &p);
+    if (st)
+        return st;
+    int64_t end = (int64_t)out->len + IGGY_MESSAGE_HEADER_BYTES + p.payload_bytes + p.headers_bytes;
+    if (out->messages_count > 0 && end > bytes_max)
+        return ST_OVER_BUDGET;
+    if (out->messages_count == 0)
+        out->base_offset = (uint64_t)offset;
+    out->next_delta = (uint32_t)((uint64_t)offset - out->base_offset);
+    return record_write(r, &p, out);
+}
+
+/* Records from the iterator on, which stays before the first that isn't in. */
+static enum status stored_add_all(struct records_map *m, int64_t bytes_max, struct iggy_batch_builder *out) {
+    struct records_iter it = m->it;
+    struct record r;
+    while (records_next(&it, &r) == ST_OK) {
+        int64_t offset = m->b->base_offset + (m->by_number ? m->number : r.offset_delta);
+        if (offset >= m->from_offset) {
+            enum status st = stored_add(m, &r, offset, bytes_max, out);
+            if (st)
+                return st == ST_OVER_BUDGET ? ST_OK : st;
+        }
+        m->it = it;
+        m->number++;
+    }
+    return ST_OK;
+}
+
+enum status records_map_next(struct records_map *m, int64_t bytes_max, struct iggy_batch_builder *out,
+                             struct bytes *batch_out) {
+    const struct records_map before = *m;
+    size_t guess = bytes_guess(&m->it);
+    enum status st =
+        iggy_batch_builder_init(out, m->start_us, bytes_max < (int64_t)guess ? (size_t)bytes_max : guess);
+    if (st)
+        return st;
+    out->partition_id = m->partition;
+    out->base_timestamp_us = us_of_ms(m->b->max_timestamp);
+    st = stored_add_all(m, bytes_max, out);
+    if (st) {
+        *m = before;
+        return st;
+    }
+    if (out->messages_count == 0)
+        return ST_NOT_FOUND;
+    iggy_batch_builder_finish(out, batch_out);
+    return ST_OK;
 }

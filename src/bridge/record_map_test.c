@@ -6,6 +6,7 @@
 
 #include "base/le.h"
 #include "base/mem.h"
+#include "bridge/any_batch_test.h"
 #include "bridge/message_map.h"
 #include "testing/test.h"
 
@@ -396,85 +397,6 @@ TEST(the_producer_goes_into_its_section_where_that_is_asked_for) {
 
 /* ---- any batch: there and back ---- */
 
-static uint64_t seed;
-
-static uint32_t below(uint32_t n) {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 32) % n;
-}
-
-#define RECORDS_MAX 24
-#define HEADERS_MAX 6
-
-/* What was produced, to compare with. */
-static struct {
-    int64_t timestamp;
-    struct bytes key, value;
-    struct record_header headers[HEADERS_MAX];
-    int32_t headers_count;
-} produced[RECORDS_MAX];
-
-/* Bytes out of a pool, of the lengths at which something changes. */
-static struct bytes any_bytes(bool nullable) {
-    static uint8_t pool[2048];
-    static const int32_t lengths[] = {0, 1, 2, 5, 20, 100, 247, 248, 255, 256, 300, 1000};
-    if (pool[1] == 0)
-        for (size_t i = 0; i < sizeof pool; i++)
-            pool[i] = (uint8_t)(i * 7 + i / 251);
-    if (nullable && below(5) == 0)
-        return BYTES_NULL;
-    return (struct bytes){pool + below(1000), lengths[below(COUNT_OF(lengths))]};
-}
-
-static struct str any_name(void) {
-    static const char *const names[] = {"",          "a",        "aa",   "b",        "kafka.v", "kafka.key",
-                                        "kafka.h.a", "\xc3\xa9", "\xff", "trace-id", "z"};
-    if (below(12) > 0)
-        return str_of(names[below(COUNT_OF(names))]);
-    struct bytes any = any_bytes(false);
-    return (struct str){(const char *)any.ptr, any.len};
-}
-
-static int64_t any_time(int64_t base) {
-    switch (below(8)) {
-    case 0:
-        return -1;
-    case 1:
-        return below(2);
-    case 2:
-        return base < T0 * 2 ? base + (int64_t)below(UINT32_MAX) * 3 : base;
-    case 3:
-        return 4294966 + (int64_t)below(4);
-    default:
-        return base + below(5000);
-    }
-}
-
-static int produce(struct batch_builder *k) {
-    static const int64_t bases[] = {0, 1, T0, INT64_C(18446744000000000)};
-    int count = 1 + (int)below(RECORDS_MAX);
-    int64_t base = bases[below(COUNT_OF(bases))];
-    bool plain_names = below(2) == 0;
-    CHECK_EQ(batch_builder_init(k, &built, below(2) ? base : T0), ST_OK);
-    for (int i = 0; i < count; i++) {
-        produced[i].timestamp = any_time(base);
-        produced[i].key = any_bytes(true);
-        produced[i].value = any_bytes(true);
-        produced[i].headers_count = below(3) ? (int32_t)below(HEADERS_MAX + 1) : 0;
-        for (int32_t h = 0; h < produced[i].headers_count; h++) {
-            static const char letters[] = "abcdefgh";
-            struct str name = plain_names ? (struct str){letters + h, 1} : any_name();
-            produced[i].headers[h] = (struct record_header){name, any_bytes(!plain_names)};
-        }
-        CHECK_EQ(batch_builder_add(k, produced[i].timestamp, -1, produced[i].key, produced[i].value,
-                                   produced[i].headers, produced[i].headers_count),
-                 ST_OK);
-    }
-    return count;
-}
-
 static void check_fetched(const struct batch *k, int count) {
     struct records_iter it;
     struct record r;
@@ -484,15 +406,16 @@ static void check_fetched(const struct batch *k, int count) {
     for (int i = 0; i < count; i++) {
         CHECK_EQ(records_next(&it, &r), ST_OK);
         CHECK_EQ(r.offset_delta, i);
-        CHECK_EQ(record_timestamp(k, &r), produced[i].timestamp == -1 ? SERVER_MS : produced[i].timestamp);
-        CHECK(bytes_equal(r.key, produced[i].key));
-        CHECK(bytes_equal(r.value, produced[i].value));
-        CHECK_EQ(r.headers_count, produced[i].headers_count);
+        CHECK_EQ(record_timestamp(k, &r),
+                 any_produced[i].timestamp == -1 ? SERVER_MS : any_produced[i].timestamp);
+        CHECK(bytes_equal(r.key, any_produced[i].key));
+        CHECK(bytes_equal(r.value, any_produced[i].value));
+        CHECK_EQ(r.headers_count, any_produced[i].headers_count);
         for (int32_t h = 0; h < r.headers_count; h++) {
             struct record_header header;
             CHECK_EQ(record_header_next(&r.headers, &header), ST_OK);
-            CHECK(str_equal(header.key, produced[i].headers[h].key));
-            CHECK(bytes_equal(header.value, produced[i].headers[h].value));
+            CHECK(str_equal(header.key, any_produced[i].headers[h].key));
+            CHECK(bytes_equal(header.value, any_produced[i].headers[h].value));
         }
     }
     CHECK_EQ(records_next(&it, &r), ST_NOT_FOUND);
@@ -500,17 +423,17 @@ static void check_fetched(const struct batch *k, int count) {
 
 TEST(any_batch_comes_back_with_the_same_records) {
     for (uint64_t run = 1; run <= 4000; run++) {
-        seed = run * UINT64_C(0x9e3779b97f4a7c15);
+        any_seed(run);
         struct batch_builder k;
         struct iggy_batch b;
-        int count = produce(&k);
-        bool with_producer = below(2);
-        if (below(2)) {
-            k.producer_id = below(1000);
-            k.producer_epoch = (int16_t)below(3);
-            k.base_sequence = (int32_t)below(INT32_MAX);
+        int count = any_batch(&k, &built);
+        bool with_producer = any_below(2);
+        if (any_below(2)) {
+            k.producer_id = any_below(1000);
+            k.producer_epoch = (int16_t)any_below(3);
+            k.base_sequence = (int32_t)any_below(INT32_MAX);
         }
-        struct batch checked_batch = checked(&k, (enum codec)below(5));
+        struct batch checked_batch = checked(&k, (enum codec)any_below(5));
         CHECK_EQ(to_iggy(&checked_batch, with_producer, &b), ST_OK);
         CHECK_EQ(b.messages_count, count);
         stored(&b, run);

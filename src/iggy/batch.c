@@ -227,7 +227,8 @@ enum status iggy_batch_builder_init(struct iggy_batch_builder *b, uint64_t origi
     b->len = IGGY_BATCH_HEADER_BYTES;
     b->last = 0;
     b->origin_timestamp_us = origin_timestamp_us;
-    b->messages_count = 0;
+    b->messages_count = b->next_delta = 0;
+    b->partition_id = b->base_offset = b->base_timestamp_us = 0;
     b->producer = (struct iggy_producer){0};
     return ST_OK;
 }
@@ -257,7 +258,7 @@ enum status iggy_batch_builder_add(struct iggy_batch_builder *b, const struct ig
     memset(p, 0, IGGY_MESSAGE_HEADER_BYTES);
     if (id)
         memcpy(p + IN_ID, id->b, sizeof id->b);
-    le_set32(p + IN_OFFSET_DELTA, b->messages_count);
+    le_set32(p + IN_OFFSET_DELTA, b->next_delta++);
     le_set32(p + IN_TIMESTAMP_DELTA, (uint32_t)(timestamp_us - b->origin_timestamp_us));
     le_set32(p + IN_HEADERS_LENGTH, (uint32_t)headers_len);
     le_set32(p + IN_PAYLOAD_LENGTH, (uint32_t)payload_len);
@@ -271,6 +272,9 @@ enum status iggy_batch_builder_add(struct iggy_batch_builder *b, const struct ig
 void iggy_batch_builder_finish(struct iggy_batch_builder *b, struct bytes *batch_out) {
     seal_last(b);
     struct iggy_batch batch = {
+        .partition_id = b->partition_id,
+        .base_offset = b->base_offset,
+        .base_timestamp_us = b->base_timestamp_us,
         .origin_timestamp_us = b->origin_timestamp_us,
         .messages_count = b->messages_count,
         .producer = b->producer,

@@ -87,7 +87,8 @@ void iggy_batch_write_header(uint8_t out[IGGY_BATCH_HEADER_BYTES], struct iggy_b
 
 /*
  * Build one batch: init, add each message and fill it in, finish. Zeroed is empty; the memory is used again by the next init.
- * What is sent without the producer section needs nothing more; else set producer before finish.
+ * What is sent without the producer section needs nothing more. What stands from next_delta on is set to zero by init, and may be changed:
+ * the rest before finish.
  */
 struct iggy_batch_builder {
     uint8_t *ptr; /* owned */
@@ -95,6 +96,8 @@ struct iggy_batch_builder {
     size_t last; /* where the last message begins; 0: there is none */
     uint64_t origin_timestamp_us;
     uint32_t messages_count;
+    uint32_t next_delta; /* of the next message's offset; counts on by itself, may be raised before an add */
+    uint64_t partition_id, base_offset, base_timestamp_us; /* of what a server stores */
     struct iggy_producer producer;
 };
 

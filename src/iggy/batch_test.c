@@ -326,6 +326,35 @@ TEST(a_message_before_the_origin_or_more_than_the_span_after_it_is_not_added) {
     CHECK_EQ(check(batch, false, true), ST_OK);
 }
 
+TEST(a_batch_can_be_built_as_a_server_stores_it) {
+    struct bytes bytes;
+    struct iggy_batch b;
+    struct iggy_messages_iter it;
+    struct iggy_message m;
+    static const uint32_t deltas[] = {0, 5, 6};
+    CHECK_EQ(iggy_batch_builder_init(&builder, ORIGIN_US, 0), ST_OK);
+    builder.partition_id = 2;
+    builder.base_offset = 40;
+    builder.base_timestamp_us = ORIGIN_US + 9;
+    add(0, ORIGIN_US, "a", NULL, 0);
+    builder.next_delta = 5;
+    add(0, ORIGIN_US, "b", NULL, 0);
+    add(0, ORIGIN_US, "c", NULL, 0);
+    iggy_batch_builder_finish(&builder, &bytes);
+    CHECK_EQ(iggy_batch_read(bytes, false, &b), ST_OK);
+    CHECK_EQ(iggy_batch_check(&b, false), ST_OK);
+    CHECK_EQ(b.partition_id, 2);
+    CHECK_EQ(b.base_offset, 40);
+    CHECK_EQ(b.base_timestamp_us, ORIGIN_US + 9);
+    iggy_messages_init(&it, &b);
+    for (size_t i = 0; i < COUNT_OF(deltas); i++) {
+        CHECK_EQ(iggy_messages_next(&it, &m), ST_OK);
+        CHECK_EQ(m.offset_delta, deltas[i]);
+    }
+    two_messages((struct iggy_producer){0}); /* init forgets all of it */
+    CHECK_EQ(check((struct bytes){builder.ptr, VECTOR_BYTES}, false, true), ST_OK);
+}
+
 TEST(many_messages_take_one_allocation_when_the_size_is_known) {
     struct iggy_batch_builder fresh = {0};
     CHECK_EQ(iggy_batch_builder_init(&fresh, 5, 256 + 1000 * 148), ST_OK);
