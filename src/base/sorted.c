@@ -38,10 +38,11 @@ void sorted_put(struct sorted *s, size_t place, void *row) {
     s->count++;
 }
 
-void sorted_take(struct sorted *s, size_t place) {
-    assert(place < s->count);
-    s->count--;
-    memmove(s->rows + place, s->rows + place + 1, (s->count - place) * sizeof *s->rows);
+void sorted_take(struct sorted *s, size_t place, size_t count) {
+    assert(place <= s->count && count <= s->count - place);
+    s->count -= count;
+    if (count > 0)
+        memmove(s->rows + place, s->rows + place + count, (s->count - place) * sizeof *s->rows);
 }
 
 void sorted_release(struct sorted *s) {

@@ -25,9 +25,9 @@ size_t sorted_place(const struct sorted *s, sorted_compare_fn *compare, const vo
 /* The row that key stands for; NULL: there is none. */
 void *sorted_find(const struct sorted *s, sorted_compare_fn *compare, const void *key);
 
-/* Put row at a place from sorted_place, in room that was reserved; take the row there out. */
+/* Put row at a place from sorted_place, in room that was reserved; take `count` rows from there on out. */
 void sorted_put(struct sorted *s, size_t place, void *row);
-void sorted_take(struct sorted *s, size_t place);
+void sorted_take(struct sorted *s, size_t place, size_t count);
 
 void sorted_release(struct sorted *s); /* fine on zeroed and on released */
 #endif

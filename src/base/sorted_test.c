@@ -36,11 +36,25 @@ TEST(what_was_taken_out_is_not_found_and_its_neighbours_are) {
     struct sorted s = {0};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         add(&s, &rows[i]);
-    sorted_take(&s, sorted_place(&s, by_number, &rows[1]));
+    sorted_take(&s, sorted_place(&s, by_number, &rows[1]), 1);
     CHECK(sorted_find(&s, by_number, &rows[0]) == &rows[0]);
     CHECK(sorted_find(&s, by_number, &rows[1]) == NULL);
     CHECK(sorted_find(&s, by_number, &rows[2]) == &rows[2]);
     CHECK_EQ(sorted_place(&s, by_number, &(int){40}), 2);
+    sorted_release(&s);
+}
+
+TEST(several_neighbours_are_taken_out_at_once_and_none_as_well) {
+    int rows[] = {10, 20, 30, 40};
+    struct sorted s = {0};
+    sorted_take(&s, 0, 0);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        add(&s, &rows[i]);
+    sorted_take(&s, 1, 2);
+    CHECK_EQ(s.count, 2);
+    CHECK(s.rows[0] == &rows[0] && s.rows[1] == &rows[3]);
+    sorted_take(&s, 0, 2);
+    CHECK_EQ(s.count, 0);
     sorted_release(&s);
 }
 

@@ -6,7 +6,8 @@
  * of the members, or of the topic's number of partitions, deals anew at once and makes a new generation; a member learns it by
  * sync_group, or by a poll that is refused because the partition is another's now.
  *
- * Threads: any. What is looked up is short and allowed on a loop; groups_create and groups_delete block.
+ * Threads: any. What is looked up, joined, left or forgotten with a session is short and allowed on a loop; groups_create, groups_delete,
+ * groups_count and groups_forget_topic block.
  * Codes are Iggy's (iggy/errors.h), 0: done. Iggy protocol: consumer groups. Opening, closing and forgetting: server.h.
  */
 #ifndef IGGY_SERVER_GROUPS_H

@@ -247,6 +247,13 @@ void session_log_out(struct sessions *s, struct session *session) {
     sessions_tell(s, ends ? l : NULL);
 }
 
+bool session_has_ended(struct sessions *s, struct session *session) {
+    pthread_mutex_lock(&s->lock);
+    bool ended = login_of(session)->ended;
+    pthread_mutex_unlock(&s->lock);
+    return ended;
+}
+
 void session_leave(struct sessions *s, struct session *session, uint32_t client_number, int64_t now_ms) {
     struct login *l = login_of(session), *ended = NULL;
     pthread_mutex_lock(&s->lock);

@@ -65,6 +65,9 @@ void session_leave(struct sessions *s, struct session *session, uint32_t client_
 void session_ref(struct session *session);
 void session_unref(struct session *session); /* takes NULL */
 
+/* Whether it is over for good: nobody can take it along any more. What is done for it after that has to be undone by who did it. */
+bool session_has_ended(struct sessions *s, struct session *session);
+
 /* Whether the connection still has the session: it was not taken along, and has not ended. */
 static inline bool session_is_of(const struct session *session, uint32_t client_number) {
     return atomic_load_explicit(&session->client_number, memory_order_relaxed) == client_number;

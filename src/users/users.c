@@ -108,8 +108,8 @@ void users_put(struct users *u, struct user *row) {
 
 void users_take(struct users *u, const struct user *row) {
     struct str name = str_of(row->name);
-    sorted_take(&u->by_id, sorted_place(&u->by_id, user_by_id, &row->id));
-    sorted_take(&u->by_name, sorted_place(&u->by_name, user_by_name, &name));
+    sorted_take(&u->by_id, sorted_place(&u->by_id, user_by_id, &row->id), 1);
+    sorted_take(&u->by_name, sorted_place(&u->by_name, user_by_name, &name), 1);
 }
 
 enum status tokens_reserve(struct users *u) {
@@ -125,8 +125,8 @@ void tokens_put(struct users *u, struct token *row) {
 
 void tokens_take(struct users *u, const struct token *row) {
     struct token_key key = {row->user_id, str_of(row->name)};
-    sorted_take(&u->tokens_by_name, sorted_place(&u->tokens_by_name, token_by_name, &key));
-    sorted_take(&u->tokens_by_hash, sorted_place(&u->tokens_by_hash, token_by_hash, row->hash));
+    sorted_take(&u->tokens_by_name, sorted_place(&u->tokens_by_name, token_by_name, &key), 1);
+    sorted_take(&u->tokens_by_hash, sorted_place(&u->tokens_by_hash, token_by_hash, row->hash), 1);
 }
 
 struct user *user_find(const struct users *u, const struct iggy_identifier *id) {
