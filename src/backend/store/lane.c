@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/logging.h"
+#include "bridge/message_map.h"
 #include "wire/records.h"
 
 #define ROUND_SLOTS_MAX 256
@@ -90,18 +91,20 @@ static int32_t lane_take(struct lane *lane, struct append_slot **slots) {
     return count;
 }
 
+static bool slot_is_iggy(const struct append_slot *slot) {
+    return slot->state->call->format == FORMAT_IGGY;
+}
+
 /* D1-41: the request has decoded as much as one may. */
 static bool append_over_budget(struct append_state *state, const struct store_backend_settings *settings) {
     return atomic_load(&state->used_bytes) > settings->batch_bytes_max * REQUEST_CAPS ||
            atomic_load(&state->used_slots) > settings->slots_max * REQUEST_CAPS;
 }
 
-/* Is the batch good, and does the request have budget left? Spec D1-3, D1-6..D1-12, D1-40, D1-41. */
-static enum status slot_check(struct store_backend *b, struct append_slot *slot) {
+/* Is the Kafka batch good, and does the request have budget left? Spec D1-6..D1-12, D1-40, D1-41. */
+static enum status slot_check_kafka(struct store_backend *b, struct append_slot *slot) {
     struct append_state *state = slot->state;
     const struct store_backend_settings *settings = &b->settings;
-    if (clock_ms() >= state->call->deadline_ms)
-        return ST_TIMED_OUT;
     if (append_over_budget(state, settings))
         return ST_OVER_BUDGET;
     const struct batch_limits limits = {
@@ -133,6 +136,43 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
     return ST_OK;
 }
 
+/* Who sent an Iggy batch has had it checked; it is appended now. */
+static enum status slot_check_iggy(struct append_slot *slot) {
+    struct iggy_batch b;
+    struct message_map map = {0};
+    enum status st = iggy_batch_read(slot->part->records, true, &b);
+    if (st || b.size_bytes != slot->part->records.len)
+        return ST_BAD_RECORD;
+    slot->seen = true;
+    slot->records_count = (int32_t)b.messages_count; /* of at least 48 bytes each, in 2 GiB at most */
+    slot->size_bytes = b.size_bytes;
+    slot->base_timestamp_us = b.base_timestamp_us = (uint64_t)clock_wall_us();
+    st = message_map_max_time(&map, &b, &slot->max_timestamp);
+    message_map_release(&map);
+    return st;
+}
+
+static enum status slot_check(struct store_backend *b, struct append_slot *slot) {
+    if (clock_ms() >= slot->state->call->deadline_ms) /* D1-3 */
+        return ST_TIMED_OUT;
+    return slot_is_iggy(slot) ? slot_check_iggy(slot) : slot_check_kafka(b, slot);
+}
+
+/* What a server writes into a batch that it stores. */
+static void slot_assign(struct append_slot *slot, int64_t base_offset) {
+    uint8_t *at = (uint8_t *)(uintptr_t)slot->part->records.ptr;
+    struct iggy_batch b;
+    slot->part->base_offset = base_offset;
+    if (!slot_is_iggy(slot)) {
+        batch_assign(at, base_offset, 0);
+    } else if (!iggy_batch_read(slot->part->records, true, &b)) { /* as it was when it was checked */
+        b.partition_id = (uint64_t)slot->part->partition;
+        b.base_offset = (uint64_t)base_offset;
+        b.base_timestamp_us = slot->base_timestamp_us;
+        iggy_batch_write_header(at, &b);
+    }
+}
+
 /* Write all slots that are good, with their offsets assigned. */
 static enum status lane_store(struct lane *lane, struct append_slot **slots, int32_t count) {
     struct store_batch batches[ROUND_SLOTS_MAX];
@@ -142,14 +182,13 @@ static enum status lane_store(struct lane *lane, struct append_slot **slots, int
         struct append_slot *slot = slots[i];
         if (!slot->stored)
             continue;
-        batch_assign((uint8_t *)(uintptr_t)slot->part->records.ptr, next, 0);
-        slot->part->base_offset = next;
+        slot_assign(slot, next);
         batches[good++] = (struct store_batch){
             .payload = {slot->part->records.ptr, slot->size_bytes},
             .base_offset = next,
             .max_timestamp = slot->max_timestamp,
             .records_count = slot->records_count,
-            .format = STORE_FORMAT_KAFKA,
+            .format = slot_is_iggy(slot) ? STORE_FORMAT_IGGY : STORE_FORMAT_KAFKA,
         };
         next += slot->records_count;
     }

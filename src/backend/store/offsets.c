@@ -1,47 +1,77 @@
+#include "backend/store/convert.h"
 #include "backend/store/store_impl.h"
-
+#include "bridge/message_map.h"
 #include "wire/records.h"
 
-#define RECORDS_BYTES_MAX \
-    ((int64_t)256 << 20) /* of one stored batch, inflated: it passed a smaller limit when it came in */
+/* A record that is looked at. True: it is the one. */
+static bool part_meets(struct backend_offset_part *part, int64_t wanted_ms, int64_t timestamp_ms,
+                       int64_t offset) {
+    if (timestamp_ms < wanted_ms)
+        return false;
+    part->offset = offset;
+    part->timestamp_ms = timestamp_ms;
+    return true;
+}
 
-/* Within one stored batch: the first record at or after the time, or the first with the greatest time. */
-static enum status batch_find_time(struct bytes stored, int64_t base_offset, struct spare *scratch,
-                                   struct backend_offset_part *part) {
-    bool greatest = part->kind == OFFSET_MAX_TIME;
+/* Within one stored batch: the first record at or after the time, or the first with the greatest time. ST_NOT_FOUND: none. */
+static enum status kafka_find_time(struct bytes stored, struct backend_offset_part *part) {
     struct batch batch;
     struct bytes body;
-    enum status st = batch_read(stored, &batch);
-    if (!st)
-        st = batch_records(&batch, RECORDS_BYTES_MAX, scratch, &body);
-    if (st)
-        return st == ST_NO_MEMORY ? st : ST_CORRUPT;
-    int64_t wanted = greatest ? batch.max_timestamp : part->timestamp_ms;
     struct records_iter it;
     struct record record;
-    records_iter_init(&it, body, batch.records_count);
-    while ((st = records_next(&it, &record)) == ST_OK) {
-        int64_t timestamp = record_timestamp(&batch, &record);
-        if (timestamp >= wanted) {
-            part->offset = base_offset + record.offset_delta;
-            part->timestamp_ms = timestamp;
-            return ST_OK;
-        }
+    struct spare *scratch = spare_of_thread();
+    if (!scratch)
+        return ST_NO_MEMORY;
+    enum status st = batch_read(stored, &batch);
+    if (!st)
+        st = batch_records(&batch, STORED_BATCH_BYTES_MAX, scratch, &body);
+    int64_t wanted = part->kind == OFFSET_MAX_TIME ? batch.max_timestamp : part->timestamp_ms;
+    if (!st)
+        records_iter_init(&it, body, batch.records_count);
+    while (!st && (st = records_next(&it, &record)) == ST_OK)
+        if (part_meets(part, wanted, record_timestamp(&batch, &record),
+                       batch.base_offset + record.offset_delta))
+            break;
+    spare_put_back(scratch);
+    return st;
+}
+
+/* The same over messages, by the times of the records that they make; those that make none don't count. */
+static enum status iggy_find_time(struct bytes stored, struct backend_offset_part *part) {
+    struct message_map map = {0};
+    struct iggy_batch batch;
+    struct iggy_messages_iter it;
+    struct iggy_message m;
+    int64_t wanted = part->timestamp_ms;
+    enum status st = iggy_batch_read(stored, true, &batch);
+    if (!st && part->kind == OFFSET_MAX_TIME)
+        st = message_map_max_time(&map, &batch, &wanted);
+    if (!st)
+        iggy_messages_init(&it, &batch);
+    while (!st && (st = iggy_messages_next(&it, &m)) == ST_OK) {
+        int64_t ms;
+        st = message_map_time(&map, &batch, &m, &ms);
+        if (!st && part_meets(part, wanted, ms, (int64_t)(batch.base_offset + m.offset_delta)))
+            break;
+        st = st == ST_UNMAPPABLE ? ST_OK : st;
     }
-    return st == ST_NOT_FOUND ? ST_NOT_FOUND : ST_CORRUPT;
+    message_map_release(&map);
+    return st;
+}
+
+static enum status run_find_time(const struct store_run *run, struct backend_offset_part *part) {
+    enum status st = run->format == STORE_FORMAT_KAFKA ? kafka_find_time(run->bytes, part)
+                                                       : iggy_find_time(run->bytes, part);
+    return st == ST_OK || st == ST_NOT_FOUND || st == ST_NO_MEMORY ? st : ST_CORRUPT;
 }
 
 static enum status partition_offset_by_time(struct partition *p, struct backend_offset_part *part) {
     bool greatest = part->kind == OFFSET_MAX_TIME;
     struct store_read found = {0};
     int64_t base_offset;
-    struct spare *scratch = spare_of_thread();
-    if (!scratch)
-        return ST_NO_MEMORY;
     enum status st = partition_find_time(p, greatest ? INT64_MAX : part->timestamp_ms, &base_offset, &found);
     if (!st)
-        st = batch_find_time(found.runs[0].bytes, base_offset, scratch, part);
-    spare_put_back(scratch);
+        st = run_find_time(&found.runs[0], part);
     store_read_release(&found);
     if (st == ST_NOT_FOUND) { /* no record matches: offset -1 and no error */
         part->timestamp_ms = -1;
@@ -74,9 +104,10 @@ static void offsets_run(struct store_backend *b, void *user) {
         part->offset = -1;
         if (part->status)
             continue;
-        struct topic *t = store_topic_find(b->store, b->stream, part->topic);
+        struct topic *t = topic_of_part(b, part->topic, &part->id, &part->status);
         struct partition *p = t ? topic_partition(t, part->partition) : NULL;
-        part->status = p ? part_find(p, part) : ST_NOT_FOUND;
+        if (t)
+            part->status = p ? part_find(p, part) : ST_NOT_FOUND;
         topic_unref(t);
     }
 }

@@ -1,5 +1,7 @@
 #include "backend/store/store_impl.h"
 
+#include "backend/store/convert.h"
+#include "base/logging.h"
 #include "base/mem.h"
 
 #define INLINE_BYTES_MAX \
@@ -10,7 +12,8 @@ struct read_hold {
     struct topic *topic; /* held */
     struct partition *partition;
     struct store_read data;
-    struct bytes *records; /* owned: the part's slices */
+    struct bytes *records;     /* owned: the part's slices, where nothing was converted */
+    struct read_out converted; /* else */
 };
 
 /* One backend_read from its first round to its release. */
@@ -18,7 +21,8 @@ struct read_state {
     struct work work;
     struct store_backend *backend;
     struct backend_read *call;
-    int32_t next; /* the part that is read next */
+    int32_t next;  /* the part that is read next */
+    bool has_read; /* and its data is there already, to be converted in the pool */
     struct read_hold holds[];
 };
 
@@ -26,6 +30,7 @@ static void hold_release_data(struct read_hold *hold) {
     store_read_release(&hold->data);
     mem_free(hold->records);
     hold->records = NULL;
+    read_out_release(&hold->converted);
 }
 
 /* The partition the part names. ST_NOT_FOUND, ST_UNKNOWN_ID. */
@@ -33,6 +38,7 @@ static enum status hold_find(struct store_backend *b, struct read_hold *hold,
                              const struct backend_read_part *part) {
     if (hold->topic && !topic_deleted(hold->topic))
         return ST_OK;
+    hold_release_data(hold);
     topic_unref(hold->topic);
     enum status st;
     hold->topic = topic_of_part(b, part->topic, &part->id, &st);
@@ -43,6 +49,12 @@ static enum status hold_find(struct store_backend *b, struct read_hold *hold,
         return ST_NOT_FOUND;
     }
     return st;
+}
+
+static void part_drop_records(struct backend_read_part *part) {
+    part->records = NULL;
+    part->records_count = 0;
+    part->bytes = 0;
 }
 
 /* The runs as the part's slices. */
@@ -61,9 +73,59 @@ static enum status part_take(struct backend_read_part *part, struct read_hold *h
     return ST_OK;
 }
 
+/* What was read, in the format that is wanted. Blocks. */
+static enum status part_convert(struct read_state *state, struct backend_read_part *part,
+                                struct read_hold *hold, int64_t bytes_max) {
+    struct store_backend *b = state->backend;
+    struct convert c = {.format = state->call->format,
+                        .partition = part->partition,
+                        .offset = part->offset,
+                        .bytes_max = bytes_max,
+                        .skip = b->settings.skip_unmappable};
+    enum status st = convert_read(&c, &hold->data, &hold->converted);
+    if (c.skipped_count > 0)
+        log_line_limited(LOG_WARN, "store", "messages that can't be Kafka records were passed over",
+                         LSTR("topic", topic_info(hold->topic)->name_str), LINT("partition", part->partition),
+                         LINT("messages", c.skipped_count),
+                         LINT("messages_since_start",
+                              atomic_fetch_add(&b->skipped_count, c.skipped_count) + c.skipped_count));
+    if (!hold->converted.borrows)
+        store_read_release(&hold->data);
+    if (st)
+        return st;
+    part->records = hold->converted.slices;
+    part->records_count = hold->converted.count;
+    part->bytes = hold->converted.bytes;
+    return ST_OK;
+}
+
+/* Records from the part's offset on, which is before the end. first: of the whole call, which comes in any case. */
+static enum status part_fill(struct read_state *state, struct backend_read_part *part, struct read_hold *hold,
+                             int64_t room, bool wait) {
+    bool first = state->call->bytes == 0;
+    enum status st = ST_OK;
+    if (hold->data.runs_count == 0) /* else it waited for the pool */
+        st = partition_read(hold->partition, part->offset, room, wait, &hold->data);
+    if (!st && !first && hold->data.bytes > room)
+        hold_release_data(hold);
+    if (st || read_is_of(&hold->data, state->call->format))
+        return st ? st : part_take(part, hold);
+    if (!wait) {
+        state->has_read = true;
+        return ST_AGAIN;
+    }
+    st = part_convert(state, part, hold, room);
+    if (!st && !first && part->bytes > room) {
+        hold_release_data(hold);
+        part_drop_records(part);
+    }
+    return st;
+}
+
 /* Read one part within what is left of the call's bytes. The first batch of the whole call comes in any case (KIP-74). */
-static enum status part_read(struct backend_read *r, struct backend_read_part *part, struct read_hold *hold,
+static enum status part_read(struct read_state *state, struct backend_read_part *part, struct read_hold *hold,
                              bool wait) {
+    struct backend_read *r = state->call;
     if (!wait && !partition_is_open(hold->partition))
         return ST_AGAIN;
     enum status st = partition_open(hold->partition, NULL);
@@ -78,11 +140,7 @@ static enum status part_read(struct backend_read *r, struct backend_read_part *p
     if (part->offset < start || part->offset > end)
         return ST_OUT_OF_RANGE;
     if (part->offset < end && (first || room > 0)) {
-        st = partition_read(hold->partition, part->offset, room > 0 ? room : 0, wait, &hold->data);
-        if (!st && !first && hold->data.bytes > room)
-            hold_release_data(hold);
-        if (!st)
-            st = part_take(part, hold);
+        st = part_fill(state, part, hold, room > 0 ? room : 0, wait);
         if (st)
             return st;
     }
@@ -90,12 +148,6 @@ static enum status part_read(struct backend_read *r, struct backend_read_part *p
     part->high_watermark = end;
     r->bytes += part->bytes;
     return ST_OK;
-}
-
-static void part_drop_records(struct backend_read_part *part) {
-    part->records = NULL;
-    part->records_count = 0;
-    part->bytes = 0;
 }
 
 static void part_clear(struct backend_read_part *part) {
@@ -111,13 +163,15 @@ static bool read_parts(struct read_state *state, bool wait) {
         struct read_hold *hold = &state->holds[state->next];
         if (!wait && r->bytes >= INLINE_BYTES_MAX)
             return false;
-        hold_release_data(hold);
+        if (!state->has_read)
+            hold_release_data(hold);
         part_clear(part);
         enum status st = hold_find(state->backend, hold, part);
         if (!st)
-            st = part_read(r, part, hold, wait);
+            st = part_read(state, part, hold, wait);
         if (st == ST_AGAIN && !wait)
             return false;
+        state->has_read = false;
         part->status = st;
     }
     return true;

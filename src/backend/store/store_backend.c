@@ -15,6 +15,9 @@
 #define CLUSTER_ID_KEY "cluster.id"
 #define WAIT_STEP_US   1000
 
+static void upkeep_run(struct store_backend *b);
+static void sync_run(struct store_backend *b);
+
 static const struct backend_ops store_ops = {
     .name = "embedded",
     .controller = true,
@@ -71,6 +74,8 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
         goto fail;
     b->base.ops = &store_ops;
     b->settings = *settings;
+    b->upkeep = (struct background){.backend = b, .run = upkeep_run};
+    b->sync = (struct background){.backend = b, .run = sync_run};
     char *stream = mem_text(str_of(settings->stream));
     if (!stream)
         goto fail;
@@ -108,14 +113,22 @@ const char *store_backend_cluster_id(const struct backend *backend) {
     return container_of(backend, struct store_backend, base)->cluster_id;
 }
 
+struct store *store_backend_store(struct backend *backend) {
+    return store_backend_of(backend)->store;
+}
+
+struct uuid store_backend_cluster(const struct backend *backend) {
+    return container_of(backend, struct store_backend, base)->cluster;
+}
+
 /* ---- what runs beside the requests ---- */
 
-/* fn for every partition of every topic, until the backend stops. */
+/* fn for every partition of every topic of every stream, until the backend stops. */
 static void each_partition(struct store_backend *b,
                            void (*fn)(struct store_backend *, struct topic *, struct partition *)) {
     struct topic **topics;
     int32_t count;
-    if (store_topics(b->store, b->stream, &topics, &count))
+    if (store_topics_in(b->store, UINT32_MAX, &topics, &count))
         return;
     for (int32_t i = 0; i < count; i++) {
         for (int32_t k = 0; k < topic_partitions_count(topics[i]) && !atomic_load(&b->stopping); k++)
@@ -157,10 +170,8 @@ static void partition_upkeep(struct store_backend *b, struct topic *t, struct pa
                  LINT("segments", gone));
 }
 
-static void upkeep_run(struct work *w) {
-    struct store_backend *b = container_of(w, struct store_backend, upkeep_work);
+static void upkeep_run(struct store_backend *b) {
     each_partition(b, partition_upkeep);
-    atomic_fetch_sub(&b->background, 1);
 }
 
 static void partition_sync_soon(struct store_backend *b, struct topic *t, struct partition *p) {
@@ -169,18 +180,20 @@ static void partition_sync_soon(struct store_backend *b, struct topic *t, struct
         lane_want_sync(t, p, NULL, 0);
 }
 
-static void sync_run(struct work *w) {
-    struct store_backend *b = container_of(w, struct store_backend, sync_work);
+static void sync_run(struct store_backend *b) {
     each_partition(b, partition_sync_soon);
-    atomic_fetch_sub(&b->background, 1);
 }
 
-/* Run a background work, unless one still runs. */
-static void background_begin(struct store_backend *b, struct work *w, work_fn *run) {
-    if (atomic_load(&b->background) > 0)
-        return;
-    atomic_fetch_add(&b->background, 1);
-    work_submit(w, run);
+static void background_run(struct work *w) {
+    struct background *g = container_of(w, struct background, work);
+    g->run(g->backend);
+    atomic_store(&g->busy, false);
+}
+
+/* Run it, unless it still runs. */
+static void background_begin(struct background *g) {
+    if (!atomic_exchange(&g->busy, true))
+        work_submit(&g->work, background_run);
 }
 
 static void timer_again(struct store_backend *b, struct timer *t, timer_fn *fire, int64_t ms) {
@@ -191,13 +204,13 @@ static void timer_again(struct store_backend *b, struct timer *t, timer_fn *fire
 
 static void upkeep_on_time(struct timer *t) {
     struct store_backend *b = container_of(t, struct store_backend, upkeep_timer);
-    background_begin(b, &b->upkeep_work, upkeep_run);
+    background_begin(&b->upkeep);
     timer_again(b, t, upkeep_on_time, UPKEEP_MS);
 }
 
 static void sync_on_time(struct timer *t) {
     struct store_backend *b = container_of(t, struct store_backend, sync_timer);
-    background_begin(b, &b->sync_work, sync_run);
+    background_begin(&b->sync);
     timer_again(b, t, sync_on_time, b->settings.fsync_interval_ms);
 }
 
@@ -212,7 +225,7 @@ static void timers_end(struct op *op) {
     struct store_backend *b = container_of(op, struct store_backend, upkeep_op);
     timer_clear(loop_timers(b->settings.home), &b->upkeep_timer);
     timer_clear(loop_timers(b->settings.home), &b->sync_timer);
-    atomic_fetch_sub(&b->background, 1);
+    atomic_store(&b->timers_stopped, true);
 }
 
 void store_backend_start(struct backend *backend) {
@@ -224,10 +237,9 @@ void store_backend_start(struct backend *backend) {
 void store_backend_stop(struct backend *backend) {
     struct store_backend *b = store_backend_of(backend);
     atomic_store(&b->stopping, true);
-    atomic_fetch_add(&b->background, 1);
     op_init(&b->upkeep_op, b->settings.home, timers_end);
     loop_post(&b->upkeep_op);
-    while (atomic_load(&b->background) > 0)
+    while (!atomic_load(&b->timers_stopped) || atomic_load(&b->upkeep.busy) || atomic_load(&b->sync.busy))
         usleep(WAIT_STEP_US);
 }
 

@@ -24,8 +24,9 @@ struct store_backend_settings {
     int64_t fsync_interval_ms;
     const char *stream;                 /* the Iggy stream that Kafka topics live in */
     int64_t batch_bytes_max, slots_max; /* spec D1-40 */
-    const char *cluster_id;             /* NULL: the one kept in the data folder, or a new one */
-    struct loop *home;                  /* runs the timers: retention, interval syncs */
+    bool skip_unmappable;   /* Kafka clients' reads pass over messages that are no records (H-15) */
+    const char *cluster_id; /* NULL: the one kept in the data folder, or a new one */
+    struct loop *home;      /* runs the timers: retention, interval syncs */
 };
 
 /* Open the data folder. Before the loops start. Statuses and error as store_open. Settings are copied. */
@@ -34,6 +35,10 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
 
 /* As long as the backend. */
 const char *store_backend_cluster_id(const struct backend *b);
+struct uuid store_backend_cluster(const struct backend *b); /* what topic ids are derived from */
+
+/* What it keeps topics in; as long as the backend. */
+struct store *store_backend_store(struct backend *b);
 
 /* Begin timers and open all partitions in the background; once the loops run. Any thread. */
 void store_backend_start(struct backend *b);

@@ -9,6 +9,14 @@
 #include "net/timer.h"
 #include "net/work.h"
 
+/* Work beside the requests, one at a time. */
+struct background {
+    struct work work;
+    struct store_backend *backend;
+    void (*run)(struct store_backend *b);
+    _Atomic bool busy; /* it runs or waits */
+};
+
 struct store_backend {
     struct backend base;
     struct store *store;
@@ -18,10 +26,9 @@ struct store_backend {
     struct uuid cluster; /* what topic ids are derived from */
     struct timer upkeep_timer, sync_timer;
     struct op upkeep_op; /* starts and stops the timers on the home loop */
-    struct work upkeep_work;
-    struct work sync_work;
-    _Atomic bool stopping;
-    _Atomic int32_t background; /* jobs that run or wait */
+    struct background upkeep, sync;
+    _Atomic bool stopping, timers_stopped;
+    _Atomic int64_t skipped_count; /* messages that were no records, of all reads (H-15) */
 };
 
 static inline struct store_backend *store_backend_of(struct backend *b) {
@@ -62,6 +69,7 @@ struct append_slot {
     struct partition *partition;
     int32_t records_count;
     int64_t max_timestamp;
+    uint64_t base_timestamp_us; /* of an Iggy batch: when it was appended */
     int32_t size_bytes;
     bool seen;   /* the records were looked at: the answer tells where the log starts (K2-1) */
     bool stored; /* written in this round */

@@ -229,24 +229,28 @@ void store_delete_op(struct backend *b, struct backend_delete *call) {
 
 /* ---- grow ---- */
 
+static enum status grow_one(struct store_backend *b, const struct backend_grow *call,
+                            struct backend_grow_part *part) {
+    enum status st;
+    struct topic *t = topic_of_part(b, part->name, &part->id, &st);
+    part->partitions_before = t ? topic_partitions_count(t) : 0;
+    if (!t)
+        return st;
+    if (part->partitions_count <= part->partitions_before)
+        st = ST_INVALID;
+    else if (clock_ms() >= call->deadline_ms)
+        st = ST_TIMED_OUT;
+    else if (!call->validate_only)
+        st = store_topic_grow(b->store, t, part->partitions_count);
+    topic_unref(t);
+    return st;
+}
+
 static void grow_run(struct store_backend *b, void *user) {
     struct backend_grow *call = user;
-    for (int32_t i = 0; i < call->parts_count; i++) {
-        struct backend_grow_part *part = &call->parts[i];
-        if (part->status)
-            continue;
-        struct topic *t = store_topic_find(b->store, b->stream, part->name);
-        part->partitions_before = t ? topic_partitions_count(t) : 0;
-        if (!t)
-            part->status = ST_NOT_FOUND;
-        else if (part->partitions_count <= part->partitions_before)
-            part->status = ST_INVALID;
-        else if (clock_ms() >= call->deadline_ms)
-            part->status = ST_TIMED_OUT;
-        else if (!call->validate_only)
-            part->status = store_topic_grow(b->store, t, part->partitions_count);
-        topic_unref(t);
-    }
+    for (int32_t i = 0; i < call->parts_count; i++)
+        if (!call->parts[i].status)
+            call->parts[i].status = grow_one(b, call, &call->parts[i]);
 }
 
 void store_grow_op(struct backend *b, struct backend_grow *call) {
