@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "store/catalog.h"
 #include "store/file.h"
+#include "store/offsets.h"
 #include "store/partition.h"
 #include "store/store_impl.h"
 
@@ -197,6 +198,20 @@ static enum status remove_leftovers(struct store *s) {
     return ST_OK;
 }
 
+static int32_t partitions_of(void *user, const struct uuid *id) {
+    struct store *s = user;
+    struct topic *t = registry_find_id(&s->registry, id);
+    int32_t count = t ? topic_partitions_count(t) : 0;
+    topic_unref(t);
+    return count;
+}
+
+static enum status open_offsets(struct store *s, struct store_error *error) {
+    char reason[OFFSETS_REASON_BYTES];
+    enum status st = offsets_open(s->env.dir_fd, partitions_of, s, &s->offsets, reason);
+    return st ? refuse(error, st, "%s: %s", s->data_dir, reason) : ST_OK;
+}
+
 static enum status open_parts(struct store *s, struct store_error *error) {
     enum status st = file_make_folders(AT_FDCWD, s->data_dir);
     if (st == ST_EXISTS)
@@ -217,10 +232,11 @@ static enum status open_parts(struct store *s, struct store_error *error) {
         st = catalog_each_topic(s->catalog, load_topic, s);
     if (!st)
         st = remove_leftovers(s);
-    return st ? refuse_folder(s, error, st, "the catalog can't be read") : ST_OK;
+    return st ? refuse_folder(s, error, st, "the catalog can't be read") : open_offsets(s, error);
 }
 
 static void store_free(struct store *s) {
+    offsets_close(s->offsets);
     registry_release(&s->registry);
     catalog_close(s->catalog);
     file_close(&s->lock_fd); /* ends the lock */

@@ -11,6 +11,7 @@
 
 #include "base/be.h"
 #include "base/mem.h"
+#include "store/offsets.h"
 #include "store/partition.h"
 #include "store/store_impl.h"
 
@@ -151,6 +152,7 @@ static void delete_files(struct store *s, struct topic *t) {
     int32_t count = topic_partitions_count(t);
     for (int32_t i = 0; i < count; i++)
         partition_delete(topic_partition(t, i));
+    offsets_partitions_gone(s->offsets, &t->id, 0);
     if (store_files_remove(s, t->number, -1, 0, &any))
         return;
     pthread_mutex_lock(&s->catalog_lock);
@@ -272,6 +274,7 @@ static void shrink_files(struct store *s, struct topic *t, int32_t before) {
     struct partition *p = t->retired;
     for (int32_t i = after; i < before; i++, p = p->retired_next)
         partition_delete(p);
+    offsets_partitions_gone(s->offsets, &t->id, after);
     if (t->stale_end < before)
         t->stale_end = before;
     if (store_files_remove(s, t->number, after, t->stale_end, &any))
