@@ -1,14 +1,14 @@
 #!/bin/bash
 # setup.sh [PART...]   install the Kafka broker and the client programs that the tests use (default: all parts)
 #
-# PART = kafka java python node librdkafka go rust c bench. Everything goes to $PEERS_HOME (default
+# PART = kafka java python node librdkafka go rust c bench iggy_python iggy_rust. Everything goes to $PEERS_HOME (default
 # ~/.cache/iggy-gateway-kafka/peers, about 900 MB). A part whose inputs did not change is skipped. System packages: tools/setup,
 # group test; besides those it needs go 1.26 and a stable rust, which Debian 12 does not have.
 # env: FORCE=1 does parts again, NICE=19 lowers the priority of the builds. Logs: $PEERS_HOME/log/PART.log. Exit 1: a part failed.
 set -u -o pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 H=$PEERS_HOME
-ALL="kafka java python node go rust c bench"
+ALL="kafka java python node go rust c bench iggy_python iggy_rust"
 case ${1:-} in -h | --help) usage ;; esac
 [ $# = 0 ] && set -- $ALL
 for part; do
@@ -92,16 +92,34 @@ do_go() {
     done
 }
 
-do_rust() { # the lock file has no index address in the repository: cargo says which one it uses here
+cargo_build() { # FOLDER PROFILE NAME: a locked program of tests/FOLDER. The lock file has no index address in the repository: cargo says which
+    # one it uses here.
     command_need cargo "rust (stable)" || return 1
-    local index lock="$TESTS/clients/rust/Cargo.lock.in" at="$H/src/rust"
-    rm -rf "$at" && mkdir -p "$at" && cp -r "$TESTS"/clients/rust/{Cargo.toml,src} "$at/" || return 1
+    local index at="$H/src/$3"
+    rm -rf "$at" && mkdir -p "$at" && cp -r "$TESTS/$1"/{Cargo.toml,src} "$at/" || return 1
     (cd "$at" && "${low[@]}" cargo generate-lockfile -q) || return 1
     index=$(sed -n 's/^source = //p' "$at/Cargo.lock" | sort -u | head -1)
-    sed "s|^source = .*|source = $index|" "$lock" > "$at/Cargo.lock" || return 1
-    (cd "$at" && PKG_CONFIG_PATH="$H/librdkafka/lib/pkgconfig" RUSTFLAGS="-C link-arg=-Wl,-rpath,$H/librdkafka/lib" \
-        "${low[@]}" cargo build --release --locked --target-dir "$H/rust") &&
+    sed "s|^source = .*|source = $index|" "$TESTS/$1/Cargo.lock.in" > "$at/Cargo.lock" || return 1
+    (cd "$at" && "${low[@]}" cargo build --profile "$2" --locked --target-dir "$H/$3")
+}
+
+do_rust() {
+    PKG_CONFIG_PATH="$H/librdkafka/lib/pkgconfig" RUSTFLAGS="-C link-arg=-Wl,-rpath,$H/librdkafka/lib" cargo_build clients/rust release rust &&
         cp "$H/rust/release/clients" "$H/bin/rust-clients"
+}
+
+do_iggy_rust() { # not optimized: that takes a third of the time to compile, and the driver is fast enough
+    cargo_build iggy/rust dev iggy-rust && cp "$H/iggy-rust/debug/iggy-judge" "$H/bin/iggy-judge"
+}
+
+do_iggy_python() { # the SDK of both protocol generations, each in a venv of its own
+    command_need python3 "Python 3.11" || return 1
+    local v
+    for v in 0.11 0.12; do
+        rm -rf "$H/iggy-py-$v"
+        python3 -m venv "$H/iggy-py-$v" || return 1
+        "${low[@]}" "$H/iggy-py-$v/bin/python" -m pip install -q --no-input -r "$PEERS/iggy/requirements-$v.txt" || return 1
+    done
 }
 
 rdkafka_cc() { # OUT SOURCE OPTIONS...: against the librdkafka compiled above
@@ -128,6 +146,8 @@ inputs() { # PART: files whose contents decide whether it must be done again
         librdkafka) echo clients/js-confluent ;;
         go | rust | c) echo "clients/$1" ;;
         bench) echo peers/bench/kbench.c ;;
+        iggy_python) echo peers/iggy ;;
+        iggy_rust) echo iggy/rust ;;
     esac
 }
 

@@ -13,20 +13,29 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BINARY = os.environ.get("IGGY_KAFKA_BIN", os.path.join(os.path.dirname(TESTS), "build", "release", "iggy-gateway-kafka"))
 
 
-class Server:
-    """Our binary. Settings are given without their prefix: Server(IDLE_TIMEOUT_SECS=1). Restart keeps port and data."""
+ROOT_USER, ROOT_PASSWORD = "iggy", "iggy-secret"
 
-    def __init__(self, folder=None, data=None, **settings):
+
+class Server:
+    """Our binary. Settings are given without their prefix: Server(IDLE_TIMEOUT_SECS=1). iggy: it serves Iggy clients as well, and its first
+    start makes the root user above. Restart keeps ports and data."""
+
+    def __init__(self, folder=None, data=None, iggy=False, **settings):
         self.folder = folder or tempfile.mkdtemp(prefix="gateway-")
         self.temporary = folder is None
         self.data = data or os.path.join(self.folder, "data")
         self.log_path = os.path.join(self.folder, "log")
         self.settings = {"AUTO_CREATE_TOPICS": "true"} | {key: str(value) for key, value in settings.items()}
-        self.process, self.port = None, 0
+        self.process, self.port, self.iggy_port = None, 0, 0
+        self.iggy = iggy
 
     @property
     def bootstrap(self):
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def iggy_address(self):
+        return f"127.0.0.1:{self.iggy_port}"
 
     @property
     def pid(self):
@@ -37,23 +46,31 @@ class Server:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("IGGY_KAFKA_")}
         environment |= {"IGGY_KAFKA_" + key: value for key, value in self.settings.items()}
         environment |= {"IGGY_KAFKA_BIND_ADDR": f"127.0.0.1:{self.port}", "IGGY_KAFKA_DATA_DIR": self.data}
+        if self.iggy:
+            environment |= {"IGGY_KAFKA_ROOT_USERNAME": ROOT_USER, "IGGY_KAFKA_ROOT_PASSWORD": ROOT_PASSWORD}
+            environment["IGGY_KAFKA_IGGY_LISTEN_ADDR"] = self.iggy_address
         self.log_start = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([*wrapper, BINARY], env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         return self
 
     def start(self, wrapper=(), seconds=15):
-        """Returns when it listens. The port is free for the first start and stays the same afterwards."""
+        """Returns when it listens. A port is free for the first start and stays the same afterwards."""
         self.spawn(wrapper)
         deadline = time.monotonic() + seconds
-        while not (found := re.search(r"listening for Kafka clients.*?address\"?[=:]\"?127\.0\.0\.1:(\d+)", self.log())):
+        self.port = self._listening("Kafka", deadline)
+        if self.iggy:
+            self.iggy_port = self._listening("Iggy", deadline)
+        return self
+
+    def _listening(self, side, deadline):
+        while not (found := re.search(rf"listening for {side} clients.*?address\"?[=:]\"?127\.0\.0\.1:(\d+)", self.log())):
             if self.process.poll() is not None:
                 raise RuntimeError(f"ended with {self.process.returncode} before it listened: {self.log()[-2000:]}")
             if time.monotonic() > deadline:
-                raise RuntimeError(f"does not listen after {seconds} s: {self.log()[-2000:]}")
+                raise RuntimeError(f"does not listen in time: {self.log()[-2000:]}")
             time.sleep(0.005)
-        self.port = int(found[1])
-        return self
+        return int(found[1])
 
     def log(self):
         """What it wrote since its last start."""
