@@ -182,6 +182,7 @@ void iggy_session_disconnected(struct iggy_session *s, int64_t now_ms) {
     s->own.state = IGGY_CALL_IDLE;
     wbuf_release(&s->own.body);
     s->ready_due = s->reconnect_due = false;
+    s->cancels_count = 0;
     if (speaks_p12(s) && s->session != 0 && !s->lost)
         sent_to_queue(s);
     else
@@ -200,6 +201,20 @@ void iggy_session_call(struct iggy_session *s, struct iggy_call *call) {
     call_queue(s, call, 0);
     if (call->body.bytes > IGGY_FRAME_BYTES_MAX - IGGY_HEADER_BYTES)
         call_fail(s, call);
+}
+
+static bool is_deferred(const struct iggy_call *c) {
+    return c->command->code == IGGY_CMD_poll_messages_deferred || c->command->code == IGGY_CMD_fetch_messages;
+}
+
+void iggy_session_cancel(struct iggy_session *s, struct iggy_call *call) {
+    if (call->state == IGGY_CALL_SENT) {
+        s->in_flight--;
+        if (is_deferred(call) && s->phase == IGGY_READY && s->cancels_count < IGGY_SESSION_CANCELS_MAX)
+            s->cancels[s->cancels_count++] = call->number;
+    }
+    list_remove(&call->link);
+    call->state = IGGY_CALL_IDLE;
 }
 
 /* ---- out ---- */
@@ -260,11 +275,22 @@ static struct iggy_call *call_send(struct iggy_session *s, struct iggy_call *c, 
     return c;
 }
 
+/* Its number is that of the request it cancels, and it has no answer. */
+static struct iggy_call *cancel_send(struct iggy_session *s, int64_t now_ms) {
+    s->cancel = (struct iggy_call){
+        .command = iggy_command_by_code(IGGY_CMD_cancel_deferred_request, s->version),
+        .number = s->cancels[--s->cancels_count],
+    };
+    return call_send(s, &s->cancel, now_ms);
+}
+
 struct iggy_call *iggy_session_output(struct iggy_session *s, int64_t now_ms) {
     if (s->phase == IGGY_OFFLINE || s->phase >= IGGY_ENDING)
         return NULL;
     if (s->own.state == IGGY_CALL_QUEUED && s->own.again_ms <= now_ms)
         return call_send(s, &s->own, now_ms);
+    if (s->phase == IGGY_READY && s->cancels_count > 0)
+        return cancel_send(s, now_ms);
     if (s->phase != IGGY_READY || s->in_flight >= s->config->in_flight_max)
         return NULL;
     for (struct link *l = s->queued.next; l != &s->queued; l = l->next) {

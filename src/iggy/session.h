@@ -89,6 +89,8 @@ struct iggy_event {
     uint16_t port;
 };
 
+#define IGGY_SESSION_CANCELS_MAX 64 /* deferred requests of one client at a server */
+
 struct iggy_session {
     const struct iggy_session_config *config;
     enum iggy_phase phase;
@@ -101,6 +103,10 @@ struct iggy_session {
     struct link queued, sent, failed;
     int32_t in_flight;
     struct iggy_call own; /* login, bind, cluster metadata or ping: one at a time */
+    struct iggy_call cancel;
+    uint64_t
+        cancels[IGGY_SESSION_CANCELS_MAX]; /* numbers of cancelled calls that a server would go on with */
+    int32_t cancels_count;
     int64_t last_sent_ms, looking_since_ms, refused_since_ms; /* -1: not since */
     int32_t redirects;
     bool lost; /* the server has ended the session: it can't be taken along */
@@ -137,7 +143,14 @@ void iggy_session_disconnected(struct iggy_session *s, int64_t now_ms);
 void iggy_session_call(struct iggy_session *s, struct iggy_call *call);
 
 /*
- * The next frame to write, whole and in this order; NULL: none now. No call that was sent ends before its answer or
+ * Take back a call that has had no event: it gets none, and an answer that still comes is dropped. P12: a deferred poll or a fetch
+ * that was sent is cancelled at the server too (64 of them between two rounds of output; others end there when their wait is over).
+ */
+void iggy_session_cancel(struct iggy_session *s, struct iggy_call *call);
+
+/*
+ * The next frame to write, whole and in this order; NULL: none now. A call that the caller doesn't know is the session's own, and
+ * good until the next call of one of these functions: its frame has to be copied. No call that was sent ends before its answer or
  * the end of the connection; a server that answers before it can have read all is for the driver to notice, as only it
  * knows what is written.
  */

@@ -665,6 +665,69 @@ TEST(a_frame_without_a_legal_size_ends_the_connection) {
     bench_release(&b);
 }
 
+TEST(a_call_that_is_taken_back_has_no_event_and_its_answer_is_dropped) {
+    struct bench b;
+    struct iggy_call queued, sent, other;
+    ready(&b, IGGY_0_11);
+    call(&b, &sent, IGGY_CMD_send_messages, FAR);
+    CHECK(sends(&b));
+    struct iggy_header first = b.out;
+    call(&b, &other, IGGY_CMD_get_streams, FAR);
+    CHECK(sends(&b));
+    call(&b, &queued, IGGY_CMD_get_streams, FAR);
+    iggy_session_cancel(&b.s, &queued);
+    iggy_session_cancel(&b.s, &sent);
+    CHECK_EQ(queued.state, IGGY_CALL_IDLE);
+    CHECK_EQ(sent.state, IGGY_CALL_IDLE);
+    CHECK(sent.may_have_landed);
+    CHECK(!sends(&b));
+    CHECK_EQ(b.s.in_flight, 1);
+    CHECK(!answer_to(&b, &first, 0, NULL));
+    CHECK(answer_to(&b, &b.out, 0, NULL));
+    CHECK(b.event.call == &other);
+    bench_release(&b);
+}
+
+TEST(a_failed_call_that_is_taken_back_has_no_event) {
+    struct bench b;
+    struct iggy_call c;
+    bench_init(&b, IGGY_0_11);
+    call(&b, &c, IGGY_CMD_get_streams, b.now_ms);
+    (void)iggy_session_tick(&b.s, b.now_ms);
+    CHECK_EQ(c.state, IGGY_CALL_FAILED);
+    iggy_session_cancel(&b.s, &c);
+    CHECK(!event_due(&b));
+    bench_release(&b);
+}
+
+TEST(deferred_calls_that_are_taken_back_are_cancelled_at_the_server) {
+    struct bench b;
+    struct iggy_call fetch, poll, read;
+    ready(&b, IGGY_0_12_2);
+    call(&b, &fetch, IGGY_CMD_fetch_messages, FAR);
+    call(&b, &poll, IGGY_CMD_poll_messages_deferred, FAR);
+    call(&b, &read, IGGY_CMD_get_streams, FAR);
+    CHECK(sends(&b) && sends(&b) && sends(&b));
+    uint64_t next = b.s.next_request;
+    iggy_session_cancel(&b.s, &read);
+    iggy_session_cancel(&b.s, &poll);
+    CHECK(sends(&b));
+    CHECK_EQ(b.out.request.code, IGGY_CMD_cancel_deferred_request);
+    CHECK_EQ(b.out.request.request, poll.number);
+    CHECK_EQ(b.out.request.session, 42);
+    CHECK(!sends(&b));
+    CHECK_EQ(b.s.next_request, next);
+    iggy_session_cancel(&b.s, &fetch);
+    drop(&b);
+    connect_to(&b, 9);
+    CHECK(sends(&b));
+    CHECK_EQ(b.out.request.code, IGGY_CMD_bind_session);
+    CHECK(answer_to(&b, &b.out, 0, NULL));
+    CHECK_EQ(b.event.kind, IGGY_EVENT_READY);
+    CHECK(!sends(&b)); /* the number meant something on the connection before only */
+    bench_release(&b);
+}
+
 static void oom_log_in(void) {
     struct bench b;
     bench_init(&b, IGGY_0_12_2);

@@ -10,11 +10,10 @@
 
 #include "base/arena.h"
 #include "iggy/session.h"
-#include "net/op.h"
+#include "net/conn.h"
 
 struct iggy_client;
 struct tls;
-struct frame;
 
 /* Texts are copied. */
 struct iggy_client_settings {
@@ -44,9 +43,10 @@ void iggy_client_close(struct iggy_client *c, struct op *done);
  * op.status  ST_OK; ST_UNAVAILABLE: an attempt that began after the call has failed; ST_LOGIN_REFUSED; ST_TIMED_OUT
  */
 struct iggy_wait {
-    struct op op;        /* op_init'ed by the user; can be cancelled */
-    int64_t deadline_ms; /* monotonic */
-    struct iggy_client *client;
+    struct op op;               /* op_init'ed by the user; can be cancelled */
+    int64_t deadline_ms;        /* monotonic */
+    struct iggy_client *client; /* the rest is the client's */
+    uint64_t attempt;
     struct link link;
 };
 void iggy_client_connect(struct iggy_client *c, struct iggy_wait *wait);
@@ -70,7 +70,7 @@ iggy_client_failed(const struct iggy_client *c); /* why the last attempt or logi
  *                    ST_TIMED_OUT      deadline or loss: may_have_landed tells
  *                    ST_LOGIN_REFUSED  the user may not log in: it was not done
  *                    ST_CANCELED       as asked
- *                    ST_INVALID, ST_NO_MEMORY   it could not be encoded
+ *                    ST_INVALID, ST_TOO_BIG, ST_NO_MEMORY   it could not be encoded
  *      code          Iggy's, 0: done
  *      payload       the answer's, in frame: good until iggy_request_release
  *      header        of the reply
@@ -89,8 +89,15 @@ struct iggy_request {
 
     struct iggy_client *client; /* the rest is the client's */
     struct iggy_call call;
-    struct frame *frame; /* owned */
+    struct conn_write write; /* of head and body, which it borrows: the request ends after it */
+    struct frame *frame;     /* owned */
     struct link link;
+    const void *in;   /* of a request that waits for the version; NULL: no body */
+    uint64_t attempt; /* how many had begun by then */
+    uint32_t wanted;  /* the command's code */
+    bool waits_for_version;
+    bool over;           /* what it ends with is settled */
+    enum status outcome; /* when over */
 };
 
 /*
@@ -98,7 +105,7 @@ struct iggy_request {
  * Before the client was ever ready its version isn't known: then it connects first, and in must stay until op is done; else only
  * fields of kind REST must. A client whose version changes under queued requests ends them with ST_UNAVAILABLE.
  * code: enum iggy_command_code; one that the version doesn't have: ST_UNSUPPORTED.
- * Requests go out in the order of the calls. A cancelled one ends at once; its answer is dropped (P12: deferred polls and fetches are
+ * Requests go out in the order of the calls. A cancelled one ends at once, or, if half of it is sent, when the rest is; its answer is dropped (P12: deferred polls and fetches are
  * cancelled at the server, CancelDeferredRequest).
  */
 void iggy_client_call(struct iggy_client *c, struct iggy_request *r, uint32_t code, const void *in);

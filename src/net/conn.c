@@ -1,5 +1,6 @@
 #include "net/conn.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -161,7 +162,7 @@ static void conn_on_end(struct op *op) {
 }
 
 void conn_end_if_closed(struct conn *c) {
-    if (!c->closing || c->handle_open || c->wait.op.pending)
+    if (!c->closing || c->handle_open || c->wait.op.pending || link_in_list(&c->life.link))
         return;
     op_init(&c->life, conn_loop(c), conn_on_end);
     loop_post(&c->life);
@@ -223,34 +224,83 @@ void conn_drain(struct conn *c) {
 
 /* --- the beginning --- */
 
-static void conn_on_start(struct op *op) {
-    struct conn *c = container_of(op, struct conn, life);
+bool conn_start(struct conn *c) {
     const int on = 1;
     list_push_tail(&c->home->conns, &c->link);
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     if (uv_poll_init(loop_uv(conn_loop(c)), &c->poll, c->fd)) {
         conn_close_as(c, ST_IO);
-        return;
+        return false;
     }
     c->poll.data = c;
     c->handle_open = true;
+    return true;
+}
+
+static void conn_open(struct conn *c) {
     c->opened = true;
     c->home->protocol->on_open(c);
     conn_deadline_update(c);
     conn_arm(c, 0);
 }
 
-enum status conn_new(struct conn_home *home, int fd, const char *peer) {
+static void conn_on_start(struct op *op) {
+    struct conn *c = container_of(op, struct conn, life);
+    if (conn_start(c))
+        conn_open(c);
+}
+
+static void conn_on_open(struct op *op) {
+    struct conn *c = container_of(op, struct conn, life);
+    conn_open(c);
+    conn_end_if_closed(c);
+}
+
+void conn_open_soon(struct conn *c) {
+    op_init(&c->life, conn_loop(c), conn_on_open);
+    loop_post(&c->life);
+}
+
+void conn_peer_text(const struct sockaddr_storage *peer, char out[CONN_PEER_BYTES]) {
+    char ip[INET6_ADDRSTRLEN] = "?";
+    if (peer->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)peer;
+        inet_ntop(AF_INET, &in->sin_addr, ip, sizeof ip);
+        snprintf(out, CONN_PEER_BYTES, "%s:%u", ip, ntohs(in->sin_port));
+    } else {
+        const struct sockaddr_in6 *in6 = (const void *)peer;
+        inet_ntop(AF_INET6, &in6->sin6_addr, ip, sizeof ip);
+        snprintf(out, CONN_PEER_BYTES, "[%s]:%u", ip, ntohs(in6->sin6_port));
+    }
+}
+
+void conn_local(const struct conn *c, char out[CONN_ADDRESS_BYTES]) {
+    static_assert(CONN_ADDRESS_BYTES == CONN_PEER_BYTES, "both are written by conn_peer_text");
+    struct sockaddr_storage at = {0};
+    socklen_t at_len = sizeof at;
+    snprintf(out, CONN_ADDRESS_BYTES, "?");
+    if (getsockname(c->fd, (struct sockaddr *)&at, &at_len) == 0)
+        conn_peer_text(&at, out);
+}
+
+struct conn *conn_make(struct conn_home *home, int fd, const char *peer) {
     struct conn *c = mem_take_zeroed(1, sizeof *c);
     if (!c)
-        return ST_NO_MEMORY;
+        return NULL;
     c->home = home;
     c->fd = fd;
     c->idle_ms = home->settings->idle_ms;
     snprintf(c->peer, sizeof c->peer, "%s", peer);
     conn_read_init(c);
     conn_write_init(c);
+    return c;
+}
+
+enum status conn_new(struct conn_home *home, int fd, const char *peer) {
+    struct conn *c = conn_make(home, fd, peer);
+    if (!c)
+        return ST_NO_MEMORY;
     op_init(&c->life, home->loop, conn_on_start);
     loop_post(&c->life);
     return ST_OK;

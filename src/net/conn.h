@@ -56,6 +56,10 @@ void *conn_user(const struct conn *c);
 struct loop *conn_loop(const struct conn *c);
 const char *conn_peer(const struct conn *c); /* "127.0.0.1:50123"; as long as the conn */
 
+/* The address that the peer has connected to, as conn_peer; "?" if the kernel doesn't tell. One system call. */
+#define CONN_ADDRESS_BYTES 64
+void conn_local(const struct conn *c, char out[CONN_ADDRESS_BYTES]);
+
 /* The connection's smoothed round trip as the kernel measures it, microseconds; 0: not known. One system call. */
 int64_t conn_rtt_us(const struct conn *c);
 

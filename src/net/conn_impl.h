@@ -15,7 +15,9 @@
 
 #define CONN_PEER_BYTES 64
 
-/* Where the connections of one listener on one loop are at home. Filled by the listener; used on the loop. */
+struct sockaddr_storage;
+
+/* Where the connections of one listener, or connector, on one loop are at home. Filled by it; used on the loop. */
 struct conn_home {
     struct loop *loop;
     const struct conn_protocol *protocol;
@@ -79,6 +81,19 @@ struct conn {
 
 /* Take over fd, accepted from peer (terminated text), and serve it on home->loop. ST_NO_MEMORY: fd is still the caller's. Any thread. */
 enum status conn_new(struct conn_home *home, int fd, const char *peer) MUST_USE;
+
+/*
+ * The same in steps, on the loop, for who has to be told first that the connection is there.
+ * conn_make      fd is taken over; NULL: no memory, fd is still the caller's
+ * conn_start     false: it is closing, and on_open isn't called
+ * conn_open_soon on_open runs from the ready queue, behind what is in it; also when the conn has been closed by then
+ */
+struct conn *conn_make(struct conn_home *home, int fd, const char *peer) MUST_USE;
+bool conn_start(struct conn *c) MUST_USE;
+void conn_open_soon(struct conn *c);
+
+/* "127.0.0.1:50123", "[::1]:50123" */
+void conn_peer_text(const struct sockaddr_storage *peer, char out[CONN_PEER_BYTES]);
 
 /* No more frames; close when nothing is unanswered and unsent. */
 void conn_drain(struct conn *c);

@@ -67,22 +67,9 @@ static void listener_pause(struct listener *l) {
     uv_poll_stop(&l->poll);
 }
 
-static void listener_peer_text(const struct sockaddr_storage *from, char out[CONN_PEER_BYTES]) {
-    char ip[INET6_ADDRSTRLEN] = "?";
-    if (from->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const void *)from;
-        inet_ntop(AF_INET, &in->sin_addr, ip, sizeof ip);
-        snprintf(out, CONN_PEER_BYTES, "%s:%u", ip, ntohs(in->sin_port));
-    } else {
-        const struct sockaddr_in6 *in6 = (const void *)from;
-        inet_ntop(AF_INET6, &in6->sin6_addr, ip, sizeof ip);
-        snprintf(out, CONN_PEER_BYTES, "[%s]:%u", ip, ntohs(in6->sin6_port));
-    }
-}
-
 static void listener_take(struct listener *l, int fd, const struct sockaddr_storage *from) {
     char peer[CONN_PEER_BYTES];
-    listener_peer_text(from, peer);
+    conn_peer_text(from, peer);
     if (atomic_load(&l->connections) >= l->connections_max) {
         log_line_limited(LOG_WARN, "net", "connection refused: too many", LINT("limit", l->connections_max),
                          LTEXT("peer", peer));
