@@ -20,6 +20,7 @@ struct iggy_server_settings {
     uint32_t version_least,
         version_newest; /* whom to let in: enum iggy_version; IGGY_0_11 .. IGGY_NEWEST is everyone */
     const char *cluster_id;
+    const char *data_dir;    /* whose disk get_stats tells about */
     struct store *store;     /* the backend's */
     struct backend *backend; /* backend/store */
     struct users *users;

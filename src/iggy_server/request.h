@@ -15,12 +15,16 @@
 #include "iggy/errors.h"
 #include "iggy_server/server.h"
 #include "net/conn.h"
+#include "net/work.h"
 
 /* Kafka's listener has functions of these names as well, and both are in one program. */
 #define request_take             server_request_take
 #define request_has_client       server_request_has_client
 #define request_must_end         server_request_must_end
 #define create_partitions_handle server_create_partitions_handle
+#define request_new              server_request_new
+#define request_run              server_request_run
+#define request_free             server_request_free
 
 struct server_request {
     struct iggy_server *server;
@@ -42,12 +46,17 @@ struct server_request {
                        *r); /* called once, on the loop, just before the memory goes; NULL: nothing to do */
     void *state;            /* the handler's */
 
-    struct link link; /* the rest is client.c's and request.c's */
+    struct link link; /* the rest is client.c's, request.c's and login.c's */
     struct frame *frame;
     struct conn_write write;
-    struct op hop;
-    struct work *work;
-    uint32_t code;
+    struct op hop; /* from the pool to the loop */
+    struct work work;
+    int64_t reserved_bytes;       /* of the budget, for the reply */
+    bool alone, deferred, silent; /* silent: it has no reply */
+    bool tracked;                 /* its number began in the session */
+    bool counts;                  /* and will be remembered */
+    bool has_confirmation;
+    struct iggy_confirmation confirmation; /* of a send that was done */
 };
 
 /*
