@@ -16,9 +16,9 @@
 #define ROOM_BYTES    2048 /* the request and the first of its arena, in one piece */
 #define ARENA_DECODED 4    /* what a body decodes to takes at most 4 times the frame and 1 MiB */
 #define ARENA_HANDLED \
-    16 /* and with what its handler makes of it, 16 times and 8 MiB: lists are as long as the catalog */
+    16 /* and with what its handler makes of it, 16 times and 64 MiB: lists are as long as the catalog */
 #define DECODED_FLOOR ((size_t)1 << 20)
-#define HANDLED_FLOOR ((size_t)8 << 20)
+#define HANDLED_FLOOR ((size_t)64 << 20)
 #define REPLY_MAX     ((size_t)INT32_MAX)
 #define HEAD_BYTES    64 /* of the header, the part that is patched */
 #define SIZE_OFFSET   48
