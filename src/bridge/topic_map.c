@@ -196,6 +196,21 @@ bool topic_map_name_of(const struct topic_map *m, const struct iggy_place *place
     return !*shadowed_out;
 }
 
+bool topic_map_next_stream(const struct topic_map *m, size_t *at, struct str *out) {
+    struct str first = str_of(m->default_stream);
+    if ((*at)++ == 0) {
+        *out = first;
+        return true;
+    }
+    for (; *at - 2 < m->entries_count; (*at)++) {
+        size_t i = *at - 2;
+        *out = str_of(m->by_place[i]->stream);
+        if (!str_equal(*out, first) && (i == 0 || !str_equal(*out, str_of(m->by_place[i - 1]->stream))))
+            return true;
+    }
+    return false;
+}
+
 void topic_map_release(struct topic_map *m) {
     for (size_t i = 0; i < m->entries_count; i++) {
         mem_free(m->entries[i].name);

@@ -50,5 +50,10 @@ void topic_map_find(const struct topic_map *m, struct str name, struct iggy_plac
 bool topic_map_name_of(const struct topic_map *m, const struct iggy_place *place, struct str *name_out,
                        bool *shadowed_out);
 
+/*
+ * The streams that the map points at, each once, the default stream first. at: 0 before the first one. False: that was all. Sealed maps only.
+ */
+bool topic_map_next_stream(const struct topic_map *m, size_t *at, struct str *out);
+
 void topic_map_release(struct topic_map *m); /* fine on zeroed, half-built and released */
 #endif

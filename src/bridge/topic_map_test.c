@@ -131,3 +131,22 @@ TEST_OOM(a_map_without_memory_is_released) {
     CHECK(!st || st == ST_NO_MEMORY);
     topic_map_release(&m);
 }
+
+/* */
+TEST(the_streams_of_a_map_come_once_each_and_the_default_one_first) {
+    begin();
+    add("b", "sales", "b");
+    add("c", "archive", "c");
+    add("a", "sales", "a");
+    add("d", "kafka", "not a kafka name");
+    CHECK_EQ(topic_map_seal(&map), ST_OK);
+    const char *expected[] = {"kafka", "archive", "sales"};
+    struct str stream;
+    size_t at = 0;
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        CHECK(topic_map_next_stream(&map, &at, &stream));
+        CHECK(str_equal(stream, str_of(expected[i])));
+    }
+    CHECK(!topic_map_next_stream(&map, &at, &stream));
+    topic_map_release(&map);
+}

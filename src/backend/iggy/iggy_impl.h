@@ -2,6 +2,7 @@
 #ifndef BACKEND_IGGY_IGGY_IMPL_H
 #define BACKEND_IGGY_IGGY_IMPL_H
 
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "backend/iggy/iggy_backend.h"
@@ -10,22 +11,34 @@
 #include "net/timer.h"
 #include "net/work.h"
 
-#define CALL_MS       ((int64_t)15000) /* F-1: one call to the server, connect included */
-#define READERS_MAX   4                /* G-10: connections for polls */
-#define VIEW_FRESH_MS ((int64_t)100)   /* D2-50 */
+#define CALL_MS          ((int64_t)15000) /* F-1: one call to the server, connect included */
+#define READERS_MAX      4                /* G-10: connections for polls */
+#define VIEW_FRESH_MS    ((int64_t)100)   /* D2-50 */
+#define CALLS_FLIGHT_MAX 128  /* look-ups and changes without an answer on a loop's control connection */
+#define READS_FLIGHT_MAX 64   /* 0.12 allows so many deferred ones */
+#define CLOSE_WAIT_MS    5000 /* */
 
 struct bridge_loop;
+struct listings;
 struct producers;
 struct views;
 
 struct bridge {
     struct backend base;
-    struct iggy_backend_settings settings; /* texts owned */
-    char *cluster_id;                      /* owned */
-    struct uuid cluster;                   /* what topic ids are derived from */
-    uint32_t version;                      /* at the start */
-    struct budget *decoding;               /* D1-43: owned; what inflating and mapping may hold at once */
-    struct bridge_loop *per_loop;          /* owned; settings.loops_count of them */
+    struct iggy_backend_settings settings;    /* texts owned */
+    char *cluster_id;                         /* owned */
+    struct uuid cluster;                      /* what topic ids are derived from */
+    uint32_t version;                         /* at the start */
+    struct budget *decoding, *decoding_small; /* D1-43: owned; what mapped records may hold at once */
+    struct bridge_loop *per_loop;             /* owned; settings.loops_count of them */
+    sem_t closed;                             /* posted by each loop whose clients are gone */
+};
+
+/* A client that is being closed. */
+struct closing {
+    struct op op;
+    struct bridge_loop *loop;
+    void (*gone)(struct closing *c); /* the client is no more; NULL: nobody cares */
 };
 
 struct bridge_loop {
@@ -35,7 +48,12 @@ struct bridge_loop {
     struct iggy_client *readers[READERS_MAX]; /* polls and fetches */
     struct producers *producers;              /* producers.h: the connections that send (G.1) */
     struct views *views;                      /* view.h: what is known of topics */
+    struct listings *listings;                /* listing.h: lists of all topics */
     struct link watches;                      /* watch.c */
+    struct closing control_closing, reader_closing[READERS_MAX];
+    bool stopping; /* no client is made any more */
+    int32_t open;  /* clients that aren't gone yet, and one while it isn't stopping */
+    struct op stop_op;
 };
 
 static inline struct bridge *bridge_of(struct backend *b) {
@@ -45,13 +63,20 @@ static inline struct bridge *bridge_of(struct backend *b) {
 /* The current loop's. */
 struct bridge_loop *bridge_here(struct bridge *b);
 
-/* Its connections, made when they are missing; NULL: no memory. use: spreads readers; the same use, the same connection. */
+/* Its connections, made when they are missing; NULL: no memory, or it is stopping. use: spreads readers; the same use, the same connection. */
 struct iggy_client *bridge_control(struct bridge_loop *l);
 struct iggy_client *bridge_reader(struct bridge_loop *l, uint32_t use);
 struct iggy_client *bridge_client_new(struct bridge_loop *l, int32_t in_flight_max);
 
+/* What every client of this backend is made of; in_flight_max is 1. Texts are those of s. */
+void bridge_client_settings(const struct iggy_backend_settings *s, struct loop *loop,
+                            struct iggy_client_settings *out);
+
+/* Close a client that bridge_client_new made. c stays where it is until c->gone, which is set before. */
+void bridge_client_close(struct bridge_loop *l, struct iggy_client *client, struct closing *c);
+
 /* What an ended request is to a caller: its op.status, or its code by bridge/error_map.h. A send or a change that may have landed without an
- * answer is ST_TIMED_OUT; what changes nothing, ST_UNAVAILABLE. Logs a refused login, at most once a second. */
+ * answer is ST_TIMED_OUT; what changes nothing, ST_UNAVAILABLE. Logs a code that stands in no table, at most once a second. */
 enum status bridge_status(const struct iggy_request *r, enum iggy_call_kind call);
 
 /* Something was appended to a topic through this gateway: wake who waits for it, on every loop (D2-41). On a loop. */

@@ -6,6 +6,7 @@
 #define BACKEND_IGGY_VIEW_H
 
 #include "backend/iggy/iggy_impl.h"
+#include "backend/iggy/topic_facts.h"
 
 struct view_partition {
     uint64_t messages_count, current_offset, size_bytes;
@@ -16,12 +17,9 @@ struct view_partition {
 struct topic_view {
     int32_t refs;
     struct str name;          /* Kafka's; owned, as all below */
-    struct str stream, topic; /* Iggy's */
-    uint32_t stream_id, topic_id;
-    struct uuid id; /* Kafka's topic id */
-    uint64_t created_us;
-    uint64_t message_expiry_us, max_topic_size; /* IGGY_NEVER: unlimited; 0: the server's default */
-    bool expiry_is_set, size_is_set;            /* by a client */
+    struct str stream, topic; /* Iggy's: what requests name */
+    struct topic_facts facts;
+    uint32_t version; /* of the layouts it was read with; 0.12 and newer: partitions have contexts */
     int64_t asked_ms; /* monotonic: when get_topic was sent: what it shows is not older */
     uint32_t partitions_count;
     struct view_partition partitions[];
@@ -40,6 +38,10 @@ struct view_want {
     struct uuid id;
     int64_t asked_ms, deadline_ms;
     struct topic_view *view;
+
+    struct bridge_loop *loop; /* the rest is view.c's */
+    int64_t since_ms;
+    struct timer timer;
     struct link link;
 };
 void view_get(struct bridge_loop *l, struct view_want *want);
@@ -50,7 +52,8 @@ struct topic_view *view_peek(struct bridge_loop *l, struct str name);
 void view_ref(struct topic_view *v);
 void view_unref(struct topic_view *v); /* takes NULL */
 
-/* The topic was deleted, changed or isn't as the view shows it (20, 87, 89 ..): the next view_get asks. On every loop. */
+/* The topic was made, deleted, changed or isn't as the view shows it (20, 87, 89 ..): the next view_get asks. On every loop; on this one
+ * at once. name must stay meanwhile: not that of a view that nobody holds. */
 void views_forget(struct bridge *b, struct str name);
 
 enum status views_new(struct bridge_loop *l, struct views **out) MUST_USE;

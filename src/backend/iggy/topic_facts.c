@@ -1,0 +1,136 @@
+#include "backend/iggy/topic_facts.h"
+
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/le.h"
+#include "iggy/tlv.h"
+
+#define US_PER_MS     1000
+#define EXPIRY_MS_MAX ((int64_t)UINT32_MAX * 1000) /* D9-7: what Iggy can be told; who wants more wants all */
+#define SEGMENT_BYTES_MIN \
+    ((uint64_t)1 << 20) /* Iggy's rules for segment_size, of which a topic holds one at least */
+#define SEGMENT_BYTES_MAX ((uint64_t)1 << 30)
+#define SEGMENT_STEP      ((uint64_t)512)
+
+static struct uuid derive_id(const struct uuid *cluster, struct str stream, const struct iggy_topic *t) {
+    uint8_t in[sizeof cluster->b + 4 + 8 + IGGY_NAME_BYTES_MAX];
+    uint8_t *at = in + sizeof cluster->b;
+    struct uuid id;
+    memcpy(in, cluster->b, sizeof cluster->b);
+    le_set32(at, t->id);
+    le_set64(at + 4, t->created_at_us);
+    memcpy(at + 12, stream.ptr, (size_t)stream.len);
+    XXH128_canonicalFromHash((XXH128_canonical_t *)(void *)id.b,
+                             XXH3_128bits(in, (size_t)(at + 12 - in) + (size_t)stream.len));
+    if (uuid_is_zero(&id))
+        id.b[0] = 1; /* zero means that there is none */
+    return id;
+}
+
+/* A number among the options: what a client set, else what the server says that holds. */
+static uint64_t option_uint(const struct iggy_topic *t, struct str key, bool *is_set_out) {
+    struct tlv_entry e;
+    uint64_t value = 0;
+    *is_set_out = tlv_check(t->options) == ST_OK && tlv_find(t->options, key, &e);
+    bool found = *is_set_out || (tlv_check(t->derived) == ST_OK && tlv_find(t->derived, key, &e));
+    return found && tlv_uint(&e, &value) ? value : 0;
+}
+
+void topic_facts_of(const struct bridge *b, uint32_t version, struct str stream, const struct iggy_topic *t,
+                    struct topic_facts *out) {
+    *out = (struct topic_facts){.id = derive_id(&b->cluster, stream, t),
+                                .topic_id = t->id,
+                                .partitions_count = t->partitions_count,
+                                .created_us = t->created_at_us};
+    out->message_expiry_us = option_uint(t, STR("message_expiry"), &out->expiry_is_set);
+    out->max_topic_size = option_uint(t, STR("max_topic_size"), &out->size_is_set);
+    if (version < IGGY_0_12_0) {
+        out->message_expiry_us = t->message_expiry_us;
+        out->max_topic_size = t->max_topic_size;
+    }
+}
+
+/* ---- as Kafka's settings ---- */
+
+static enum status setting_add(struct arena *a, struct str key, uint64_t value, struct backend_setting *to) {
+    to->key = key;
+    to->value = value == IGGY_NEVER ? STR("-1") : arena_printf(a, "%llu", (unsigned long long)value);
+    return to->value.len < 0 ? ST_NO_MEMORY : ST_OK;
+}
+
+enum status topic_facts_settings(const struct topic_facts *f, struct arena *a, struct backend_setting *out,
+                                 int32_t *count_out) {
+    uint64_t us = f->message_expiry_us, partitions = f->partitions_count > 0 ? f->partitions_count : 1;
+    enum status st = ST_OK;
+    *count_out = 0;
+    if (f->size_is_set && f->max_topic_size != 0)
+        st = setting_add(a, STR("retention.bytes"),
+                         f->max_topic_size == IGGY_NEVER ? IGGY_NEVER : f->max_topic_size / partitions,
+                         &out[(*count_out)++]);
+    if (st || !f->expiry_is_set)
+        return st;
+    struct backend_setting *to = &out[(*count_out)++];
+    if (us != IGGY_NEVER && (us == 0 || us % US_PER_MS != 0))
+        *to = (struct backend_setting){STR("retention.ms"), STR_NULL};
+    else
+        st = setting_add(a, STR("retention.ms"), us == IGGY_NEVER ? us : us / US_PER_MS, to);
+    return st;
+}
+
+/* ---- as Iggy's options ---- */
+
+/* The number that a setting holds; kafka/configs.c has checked it. False: it isn't set. */
+static bool setting_number(const struct backend_setting *settings, int32_t count, struct str key,
+                           int64_t *out) {
+    char text[24];
+    for (int32_t i = 0; i < count; i++) {
+        struct str value = settings[i].value;
+        if (!str_equal(settings[i].key, key) || value.len < 1 || value.len >= (int32_t)sizeof text)
+            continue;
+        memcpy(text, value.ptr, (size_t)value.len);
+        text[value.len] = '\0';
+        *out = strtoll(text, NULL, 10);
+        return true;
+    }
+    return false;
+}
+
+static uint8_t *option_write(uint8_t *at, struct str key, uint64_t value) {
+    uint8_t number[sizeof value];
+    le_set64(number, value);
+    const struct tlv_entry e = {.key_kind = TLV_STRING,
+                                .value_kind = TLV_U64,
+                                .key = {(const uint8_t *)key.ptr, key.len},
+                                .value = {number, sizeof number}};
+    return tlv_write(at, &e);
+}
+
+/* retention.ms -1: never; 0, which is no time to Iggy, is the shortest that it knows. */
+static uint64_t expiry_us(int64_t ms) {
+    if (ms < 0 || ms > EXPIRY_MS_MAX)
+        return IGGY_NEVER;
+    return (uint64_t)(ms > 0 ? ms : 1) * US_PER_MS;
+}
+
+int32_t topic_options_write(const struct backend_setting *settings, int32_t count, int32_t partitions_count,
+                            uint8_t out[TOPIC_OPTIONS_BYTES_MAX]) {
+    int64_t ms, bytes;
+    uint8_t *at = out;
+    if (setting_number(settings, count, STR("retention.ms"), &ms))
+        at = option_write(at, STR("message_expiry"), expiry_us(ms));
+    if (!setting_number(settings, count, STR("retention.bytes"), &bytes))
+        return (int32_t)(at - out);
+    if (bytes < 0 || bytes > INT64_MAX / partitions_count)
+        return (int32_t)(option_write(at, STR("max_topic_size"), IGGY_NEVER) - out);
+    uint64_t size = (uint64_t)bytes * (uint64_t)partitions_count;
+    if ((uint64_t)bytes < SEGMENT_BYTES_MAX) {
+        uint64_t segment = (uint64_t)bytes / SEGMENT_STEP * SEGMENT_STEP;
+        segment = segment < SEGMENT_BYTES_MIN ? SEGMENT_BYTES_MIN : segment;
+        size = size < segment ? segment : size;
+        at = option_write(at, STR("segment_size"), segment);
+    }
+    return (int32_t)(option_write(at, STR("max_topic_size"), size) - out);
+}

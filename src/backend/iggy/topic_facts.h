@@ -1,0 +1,38 @@
+/* What get_topic and get_topics say of a topic, in one form for all versions. */
+#ifndef BACKEND_IGGY_TOPIC_FACTS_H
+#define BACKEND_IGGY_TOPIC_FACTS_H
+
+#include "backend/backend.h"
+#include "backend/iggy/iggy_impl.h"
+
+struct topic_facts {
+    struct uuid
+        id; /* Kafka's: another one for each creation; of the cluster, the stream's name, the topic's number and its time */
+    uint32_t topic_id, partitions_count;
+    uint64_t created_us;
+    uint64_t message_expiry_us, max_topic_size; /* IGGY_NEVER: unlimited; 0: the server's default */
+    bool expiry_is_set, size_is_set;            /* by a client */
+};
+
+/* version: of the layout that t was decoded from. */
+void topic_facts_of(const struct bridge *b, uint32_t version, struct str stream, const struct iggy_topic *t,
+                    struct topic_facts *out);
+
+/*
+ * The settings that a client set, as Kafka's: retention.ms, retention.bytes (D9-4). A time that is no whole number of milliseconds, or
+ * 0, has the value null.
+ * out     room for two; texts: the arena's
+ * ST_NO_MEMORY
+ */
+enum status topic_facts_settings(const struct topic_facts *f, struct arena *a, struct backend_setting *out,
+                                 int32_t *count_out) MUST_USE;
+
+/*
+ * The options of a new topic for Kafka's settings: retention.ms is message_expiry; retention.bytes, of one partition, max_topic_size of all;
+ * what is kept of less than a segment of the server's makes segments smaller. Other settings say nothing to Iggy.
+ * Returns the bytes written to out, TLVs.
+ */
+#define TOPIC_OPTIONS_BYTES_MAX 128
+int32_t topic_options_write(const struct backend_setting *settings, int32_t count, int32_t partitions_count,
+                            uint8_t out[TOPIC_OPTIONS_BYTES_MAX]);
+#endif
