@@ -191,7 +191,7 @@ static enum status number_of(struct catalog *c, const char *sql, int64_t *out) {
 }
 
 /* From version (0: an empty file) to this one, all or nothing. */
-static enum status upgrade(struct catalog *c, int64_t version) {
+static enum status upgrade(struct catalog *c, int64_t version, const char **reason) {
     char pragma[64];
     enum status st = catalog_begin(c);
     for (; !st && version < SCHEMA_VERSION; version++)
@@ -202,6 +202,10 @@ static enum status upgrade(struct catalog *c, int64_t version) {
     snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d", SCHEMA_VERSION);
     if (!st)
         st = catalog_run(c, pragma, "");
+    if (st) { /* taking it back would let SQLite forget why */
+        snprintf(c->failure, sizeof c->failure, "%s", sqlite3_errmsg(c->db));
+        *reason = c->failure;
+    }
     return catalog_finish(c, st);
 }
 
@@ -229,7 +233,7 @@ static enum status check_schema(struct catalog *c, bool *created, const char **r
         return st;
     *created = tables == 0 && application == 0 && version == 0;
     if (*created)
-        return upgrade(c, 0);
+        return upgrade(c, 0, reason);
     if (application != APPLICATION_ID) {
         *reason = "it is a database, but not a catalog";
         return ST_CORRUPT;
@@ -239,7 +243,7 @@ static enum status check_schema(struct catalog *c, bool *created, const char **r
         return ST_CORRUPT;
     }
     st = check_sound(c, reason);
-    return st || version == SCHEMA_VERSION ? st : upgrade(c, version);
+    return st || version == SCHEMA_VERSION ? st : upgrade(c, version, reason);
 }
 
 enum status catalog_open(const char *path, struct catalog **out, bool *created_out, char reason_out[256]) {
@@ -261,7 +265,8 @@ enum status catalog_open(const char *path, struct catalog **out, bool *created_o
     if (!st)
         st = check_schema(c, created_out, &reason);
     if (st) {
-        snprintf(reason_out, 256, "%s", reason ? reason : c->db ? sqlite3_errmsg(c->db) : status_text(st));
+        bool told = c->db && sqlite3_errcode(c->db) != SQLITE_OK;
+        snprintf(reason_out, 256, "%s", reason ? reason : told ? sqlite3_errmsg(c->db) : status_text(st));
         catalog_close(c);
         return st;
     }

@@ -9,6 +9,7 @@
 
 struct catalog {
     sqlite3 *db;
+    char failure[256]; /* why the file could not be brought to this version */
 };
 
 /* What a result code of SQLite means: ST_OK for rows and their end too; ST_EXISTS: a row with that key is there. */

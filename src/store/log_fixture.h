@@ -18,6 +18,15 @@ const char *log_dir(void);
 extern int64_t fixture_wall_ms; /* what the stores' clock says */
 struct store_settings fixture_settings(const char *dir, int64_t segment_bytes);
 
+/* Open the store in dir, with the stream "kafka", and segments of 1 MiB; a topic in it, held. */
+struct store *store_in(const char *dir);
+struct topic *fixture_topic(struct store *s, const char *name, int32_t partitions);
+
+/* Run SQL on the catalog in dir, which nobody has open. */
+void run_sql(const char *dir, const char *sql);
+void path_in(const char *dir, const char *name, char out[256]);
+bool exists(const char *dir, const char *name);
+
 /* Open the store in dir with segments of that size, make the topic when it is missing. */
 struct log log_open(const char *dir, int64_t segment_bytes);
 void log_close(struct log *l);

@@ -4,6 +4,7 @@
 #include "testing/test.h"
 
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,6 +37,42 @@ static int64_t fixture_clock(void) {
 struct store_settings fixture_settings(const char *dir, int64_t segment_bytes) {
     return (struct store_settings){
         .data_dir = dir, .segment_bytes = segment_bytes, .segment_ms = -1, .now_wall_ms = fixture_clock};
+}
+
+struct store *store_in(const char *dir) {
+    struct store *s = NULL;
+    struct store_error error;
+    struct store_settings settings = fixture_settings(dir, 1024 * 1024);
+    CHECK_EQ(store_open(&settings, &s, &error), ST_OK);
+    CHECK_EQ(store_stream_ensure(s, STR("kafka")), ST_OK);
+    return s;
+}
+
+struct topic *fixture_topic(struct store *s, const char *name, int32_t partitions) {
+    struct topic *t = NULL;
+    struct store_topic_new want = {
+        .stream = STR("kafka"), .name = str_of(name), .partitions_count = partitions};
+    CHECK_EQ(store_topic_create(s, &want, &t), ST_OK);
+    return t;
+}
+
+void path_in(const char *dir, const char *name, char out[256]) {
+    snprintf(out, 256, "%s/%s", dir, name);
+}
+
+bool exists(const char *dir, const char *name) {
+    char path[256];
+    path_in(dir, name, path);
+    return access(path, F_OK) == 0;
+}
+
+void run_sql(const char *dir, const char *sql) {
+    char path[256];
+    sqlite3 *db;
+    path_in(dir, "catalog.db", path);
+    CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_EQ(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
 }
 
 /* Open the store in dir with segments of that size, make the topic when it is missing. */

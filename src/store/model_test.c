@@ -114,6 +114,27 @@ static void model_retain(void) {
     CHECK(partition_size_bytes(model.log.p) >= 40000 || dropped == 0);
 }
 
+static void model_drop(void) {
+    int32_t want = (int32_t)dice(4) - 1, before = partition_segments_count(model.log.p), dropped;
+    bool full = dice(5) == 0;
+    if (full)
+        file_fail_at(FILE_WRITE, 1, ENOSPC); /* what is written then can be made again: it must not matter */
+    CHECK_EQ(partition_drop(model.log.p, want, &dropped), ST_OK);
+    file_fail_at(FILE_WRITE, 0, 0);
+    int64_t start = partition_start(model.log.p);
+    while (model.first < model.count && model.batches[model.first].base_offset < start)
+        model.first++;
+    CHECK_EQ(start, model.first < model.count ? model.batches[model.first].base_offset : model.end);
+    CHECK_EQ(partition_end(model.log.p), model.end);
+    if (want < 0) {
+        CHECK_EQ(start, model.end);
+        CHECK_EQ(partition_size_bytes(model.log.p), 0);
+    } else {
+        CHECK_EQ(dropped, want < before - 1 ? want : before > 0 ? before - 1 : 0);
+        CHECK_EQ(partition_segments_count(model.log.p), before - dropped);
+    }
+}
+
 static const char *active_file(const char *ext) {
     static char path[256];
     for (int at = model.count - 1; at >= model.first; at--) {
@@ -171,6 +192,8 @@ static void model_run(uint64_t seed) {
             model_reopen();
         else if (what < 98)
             model_tear();
+        else if (what < 99)
+            model_drop();
         CHECK_EQ(partition_end(model.log.p), model.end);
     }
     log_close(&model.log);
@@ -225,11 +248,16 @@ static void *reader(void *seed_ptr) {
     return NULL;
 }
 
+/* And now and then drops one segment more, or all. */
 static void *retainer(void *unused) {
-    while (!atomic_load(&race.done)) {
+    for (int round = 1; !atomic_load(&race.done); round++) {
         int32_t dropped;
         struct store_retention keep = {.ms = -1, .bytes = 300000};
         if (partition_retain(race.log.p, &keep, 0, &dropped))
+            atomic_fetch_add(&race.bad, 1);
+        if (round % 8 == 0 && partition_drop(race.log.p, round % 32 == 0 ? -1 : 1, &dropped))
+            atomic_fetch_add(&race.bad, 1);
+        if (partition_segments_count(race.log.p) < 1)
             atomic_fetch_add(&race.bad, 1);
         usleep(500);
     }

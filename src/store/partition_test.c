@@ -1,11 +1,14 @@
 /* Appending, reading, rolling and retention, without crashes. */
 #include "testing/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "store/batch_header.h"
+#include "store/file.h"
 #include "store/log_fixture.h"
 #include "store/segment.h"
 
@@ -536,4 +539,167 @@ TEST_OOM(reading_and_appending_survive_any_failed_allocation) {
     store_read_release(&r);
     topic_unref(t);
     store_close(s);
+}
+
+/* ---- dropping ---- */
+
+/* Four segments of three batches each, the last one active. */
+static struct log four_segments(const char *dir) {
+    struct log l = log_open(dir, 3 * (1000 + BATCH_HEADER_BYTES));
+    log_append_many(&l, 12, 1000);
+    CHECK_EQ(partition_segments_count(l.p), 4);
+    return l;
+}
+
+TEST(the_oldest_sealed_segments_are_dropped_and_never_the_active_one) {
+    int32_t dropped;
+    const char *dir = log_dir();
+    struct log l = four_segments(dir);
+    CHECK_EQ(partition_drop(l.p, 0, &dropped), ST_OK);
+    CHECK_EQ(dropped, 0);
+    CHECK_EQ(partition_start(l.p), 0);
+    CHECK_EQ(partition_drop(l.p, 2, &dropped), ST_OK);
+    CHECK_EQ(dropped, 2);
+    CHECK_EQ(partition_start(l.p), 6);
+    CHECK_EQ(file_bytes(log_file(dir, 3, "log")), -1);
+    CHECK_EQ(file_bytes(log_file(dir, 3, "idx")), -1);
+    CHECK_EQ(log_check(&l, 5, 1000), ST_OUT_OF_RANGE);
+    log_check_all(&l, 6, 12, 1000);
+    CHECK_EQ(partition_drop(l.p, 9, &dropped), ST_OK);
+    CHECK_EQ(dropped, 1);
+    CHECK_EQ(partition_start(l.p), 9);
+    CHECK_EQ(partition_segments_count(l.p), 1);
+    log_close(&l);
+    l = log_open(dir, 1000000);
+    CHECK_EQ(partition_open(l.p, NULL), ST_OK);
+    CHECK_EQ(partition_start(l.p), 9);
+    log_check_all(&l, 9, 12, 1000);
+    log_close(&l);
+}
+
+TEST(after_everything_was_dropped_offsets_go_on_also_over_a_restart_and_without_an_index) {
+    int32_t dropped;
+    struct store_read r;
+    for (int kind = 0; kind < 3; kind++) {
+        const char *dir = log_dir();
+        struct log l = four_segments(dir);
+        CHECK_EQ(partition_drop(l.p, -1, &dropped), ST_OK);
+        CHECK_EQ(dropped, 4);
+        if (kind > 0) {
+            log_close(&l);
+            if (kind == 2)
+                CHECK_EQ(unlink(log_file(dir, 12, "idx")), 0);
+            l = log_open(dir, 1000000);
+            CHECK_EQ(partition_open(l.p, NULL), ST_OK);
+        }
+        CHECK_EQ(partition_start(l.p), 12);
+        CHECK_EQ(partition_end(l.p), 12);
+        CHECK_EQ(partition_size_bytes(l.p), 0);
+        CHECK_EQ(partition_bytes_after(l.p, 0), 0);
+        CHECK_EQ(log_check(&l, 11, 1000), ST_OUT_OF_RANGE);
+        CHECK_EQ(partition_read(l.p, 12, 1000, true, &r), ST_OK);
+        CHECK_EQ(r.runs_count, 0);
+        CHECK_EQ(partition_drop(l.p, -1, &dropped), ST_OK); /* there is nothing any more */
+        CHECK_EQ(dropped, 0);
+        log_append_many(&l, 2, 1000);
+        log_check_all(&l, 12, 14, 1000);
+        log_close(&l);
+    }
+}
+
+static void drop_all(struct log *l) {
+    int32_t dropped;
+    log_append_many(l, 5, 1000);
+    CHECK_EQ(partition_drop(l->p, -1, &dropped), ST_OK);
+}
+
+TEST(a_kill_after_everything_was_dropped_brings_nothing_back) {
+    const char *dir = log_dir();
+    log_crash(dir, 100000, drop_all);
+    struct log l = log_open(dir, 100000);
+    CHECK_EQ(partition_open(l.p, NULL), ST_OK);
+    CHECK_EQ(partition_start(l.p), 5);
+    CHECK_EQ(partition_end(l.p), 5);
+    log_append_many(&l, 1, 1000);
+    log_check_all(&l, 5, 6, 1000);
+    log_close(&l);
+}
+
+TEST(a_kill_before_the_files_went_leaves_all_of_them) {
+    const char *dir = log_dir();
+    struct log l = log_open(dir, 1000000);
+    log_append_many(&l, 5, 1000);
+    log_close(&l);
+    file_put(log_file(dir, 5, "log"), 0, "", 0); /* what partition_drop makes first */
+    l = log_open(dir, 1000000);
+    CHECK_EQ(partition_open(l.p, NULL), ST_OK);
+    CHECK_EQ(partition_start(l.p), 0);
+    CHECK_EQ(partition_end(l.p), 5);
+    CHECK_EQ(partition_segments_count(l.p), 2);
+    log_check_all(&l, 0, 5, 1000);
+    log_close(&l);
+}
+
+TEST(an_empty_partition_has_nothing_to_drop) {
+    int32_t dropped = 7;
+    struct log l = log_open(log_dir(), 100000);
+    CHECK_EQ(partition_drop(l.p, -1, &dropped), ST_OK);
+    CHECK_EQ(dropped, 0);
+    CHECK_EQ(partition_drop(l.p, 3, &dropped), ST_OK);
+    CHECK_EQ(dropped, 0);
+    CHECK_EQ(partition_segments_count(l.p), 0);
+    log_append_many(&l, 1, 10);
+    log_check_all(&l, 0, 1, 10);
+    log_close(&l);
+}
+
+TEST(a_failed_sync_or_a_full_disk_while_dropping_everything_loses_nothing) {
+    int32_t dropped;
+    const char *dir = log_dir();
+    struct log l = log_open(dir, 1000000);
+    log_append_many(&l, 5, 1000);
+    file_fail_at(FILE_SYNC, 1, EIO);
+    CHECK_EQ(partition_drop(l.p, -1, &dropped), ST_IO);
+    file_fail_at(FILE_SYNC, 0, 0);
+    CHECK_EQ(dropped, 0);
+    log_check_all(&l, 0, 5, 1000);
+    CHECK_EQ(partition_drop(l.p, -1, &dropped), ST_CORRUPT); /* closed to appends until the next start */
+    log_close(&l);
+    l = log_open(dir, 1000000);
+    log_check_all(&l, 0, 5, 1000);
+    CHECK_EQ(partition_drop(l.p, -1, &dropped), ST_OK);
+    CHECK_EQ(dropped, 1);
+    log_close(&l);
+}
+
+TEST(a_reader_may_finish_what_is_dropped) {
+    int32_t dropped;
+    struct store_read r;
+    struct log l = four_segments(log_dir());
+    CHECK_EQ(partition_read(l.p, 0, 3000, true, &r), ST_OK);
+    CHECK_EQ(partition_drop(l.p, -1, &dropped), ST_OK);
+    CHECK_EQ(r.next_offset, 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(payload_is(r.runs[0].bytes.ptr + 1000 * i, i, 1000) || r.runs_count > 1);
+    store_read_release(&r);
+    log_close(&l);
+}
+
+TEST(dropping_survives_any_failed_allocation) {
+    bool pending = false;
+    for (int64_t nth = 1; !pending; nth++) {
+        int32_t dropped = 0;
+        struct log l = log_open(log_dir(), 3 * (1000 + BATCH_HEADER_BYTES));
+        log_append_many(&l, 7, 1000);
+        mem_fail_at(nth);
+        enum status st = partition_drop(l.p, -1, &dropped);
+        pending = mem_fail_pending();
+        mem_fail_at(0);
+        CHECK_EQ(st, pending ? ST_OK : ST_NO_MEMORY);
+        CHECK_EQ(partition_start(l.p), st ? 0 : 7);
+        CHECK_EQ(dropped, st ? 0 : 3);
+        log_append_many(&l, 1, 1000);
+        log_check_all(&l, 7, 8, 1000);
+        log_close(&l);
+    }
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,15 +17,6 @@
 
 #define MIB (1024 * 1024)
 
-static struct store *open_store(const char *dir) {
-    struct store *s = NULL;
-    struct store_error error;
-    struct store_settings settings = fixture_settings(dir, MIB);
-    CHECK_EQ(store_open(&settings, &s, &error), ST_OK);
-    CHECK_EQ(store_stream_ensure(s, STR("kafka")), ST_OK);
-    return s;
-}
-
 static enum status try_open(const char *dir, struct store_error *error) {
     struct store *s = NULL;
     struct store_settings settings = fixture_settings(dir, MIB);
@@ -36,37 +26,19 @@ static enum status try_open(const char *dir, struct store_error *error) {
     return st;
 }
 
-static struct topic *create(struct store *s, const char *name, int32_t partitions) {
-    struct topic *t = NULL;
-    struct store_topic_new want = {
-        .stream = STR("kafka"), .name = str_of(name), .partitions_count = partitions};
-    CHECK_EQ(store_topic_create(s, &want, &t), ST_OK);
-    return t;
-}
-
-static void path_in(const char *dir, const char *name, char out[256]) {
-    snprintf(out, 256, "%s/%s", dir, name);
-}
-
-static bool exists(const char *dir, const char *name) {
-    char path[256];
-    path_in(dir, name, path);
-    return access(path, F_OK) == 0;
-}
-
 /* ---- opening ---- */
 
 TEST(a_missing_data_folder_is_made_with_those_above_it) {
     char dir[256];
     path_in(log_dir(), "a/b/c", dir);
-    store_close(open_store(dir));
+    store_close(store_in(dir));
     CHECK(exists(dir, "catalog.db"));
 }
 
 TEST(a_second_opening_of_the_folder_is_refused_and_names_folder_and_process) {
     const char *dir = log_dir();
     struct store_error error;
-    struct store *s = open_store(dir);
+    struct store *s = store_in(dir);
     char process[64];
     CHECK_EQ(try_open(dir, &error), ST_IN_USE);
     snprintf(process, sizeof process, "process %d)", (int)getpid());
@@ -117,7 +89,7 @@ TEST(a_full_disk_at_the_start_is_said_so) {
 TEST(a_full_disk_refuses_a_new_topic_and_forgets_it_and_later_it_can_be_made) {
     const char *dir = log_dir();
     struct rlimit old, small;
-    struct store *s = open_store(dir);
+    struct store *s = store_in(dir);
     struct topic *t = NULL;
     char name[250];
     memset(name, 'n', sizeof name);
@@ -146,7 +118,7 @@ TEST(a_full_disk_refuses_a_new_topic_and_forgets_it_and_later_it_can_be_made) {
     CHECK_EQ(store_topic_create(s, &again, &t), ST_OK);
     topic_unref(t);
     store_close(s);
-    s = open_store(dir);
+    s = store_in(dir);
     struct topic **all;
     int32_t count;
     CHECK_EQ(store_topics(s, STR("kafka"), &all, &count), ST_OK);
@@ -155,15 +127,6 @@ TEST(a_full_disk_refuses_a_new_topic_and_forgets_it_and_later_it_can_be_made) {
         topic_unref(all[i]);
     mem_free(all);
     store_close(s);
-}
-
-static void run_sql(const char *dir, const char *sql) {
-    char path[256];
-    sqlite3 *db;
-    path_in(dir, "catalog.db", path);
-    CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
-    CHECK_EQ(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
 }
 
 TEST(what_is_no_catalog_is_refused_as_damaged) {
@@ -184,7 +147,7 @@ TEST(what_is_no_catalog_is_refused_as_damaged) {
 TEST(a_catalog_of_a_newer_version_is_refused) {
     struct store_error error;
     const char *dir = log_dir();
-    store_close(open_store(dir));
+    store_close(store_in(dir));
     run_sql(dir, "PRAGMA user_version = 3");
     CHECK_EQ(try_open(dir, &error), ST_CORRUPT);
     CHECK(strstr(error.text, "newer version") != NULL);
@@ -194,11 +157,11 @@ TEST(a_damaged_page_of_the_catalog_is_found_at_the_start) {
     struct store_error error;
     const char *dir = log_dir();
     char path[256], garbage[4096];
-    struct store *s = open_store(dir);
+    struct store *s = store_in(dir);
     for (int i = 0; i < 20; i++) {
         char name[32];
         snprintf(name, sizeof name, "topic-%d", i);
-        topic_unref(create(s, name, 1));
+        topic_unref(fixture_topic(s, name, 1));
     }
     store_close(s);
     path_in(dir, "catalog.db", path);
@@ -228,13 +191,13 @@ TEST(data_without_a_catalog_is_refused_instead_of_being_hidden) {
 TEST(a_value_is_kept_over_a_restart) {
     const char *dir = log_dir();
     char *value = NULL;
-    struct store *s = open_store(dir);
+    struct store *s = store_in(dir);
     CHECK_EQ(store_value_get(s, "cluster.id", &value), ST_OK);
     CHECK(value == NULL);
     CHECK_EQ(store_value_set(s, "cluster.id", "first"), ST_OK);
     CHECK_EQ(store_value_set(s, "cluster.id", "second"), ST_OK);
     store_close(s);
-    s = open_store(dir);
+    s = store_in(dir);
     CHECK_EQ(store_value_get(s, "cluster.id", &value), ST_OK);
     CHECK_TEXT(value, "second");
     mem_free(value);
@@ -245,7 +208,7 @@ TEST(a_value_is_kept_over_a_restart) {
 
 TEST(a_topic_survives_a_restart_with_its_id_partitions_and_settings) {
     const char *dir = log_dir();
-    struct store *s = open_store(dir);
+    struct store *s = store_in(dir);
     struct store_setting settings[] = {{(char *)"retention.ms", (char *)"1000"}, {(char *)"b", (char *)""}};
     struct store_topic_new want = {.stream = STR("kafka"),
                                    .name = STR("orders"),
@@ -259,7 +222,7 @@ TEST(a_topic_survives_a_restart_with_its_id_partitions_and_settings) {
     CHECK(!uuid_is_zero(&id));
     topic_unref(t);
     store_close(s);
-    s = open_store(dir);
+    s = store_in(dir);
     t = store_topic_by_id(s, &id);
     CHECK(t != NULL);
     CHECK_TEXT(topic_info(t)->name, "orders");
@@ -277,7 +240,7 @@ TEST(a_topic_survives_a_restart_with_its_id_partitions_and_settings) {
     CHECK_EQ(topic_partitions_count(t), 5);
     topic_unref(t);
     store_close(s);
-    s = open_store(dir);
+    s = store_in(dir);
     t = store_topic_find(s, STR("kafka"), STR("orders"));
     CHECK(uuid_equal(&topic_info(t)->id, &id));
     CHECK_EQ(topic_partitions_count(t), 5);
@@ -290,8 +253,8 @@ TEST(a_topic_survives_a_restart_with_its_id_partitions_and_settings) {
 }
 
 TEST(creating_what_exists_or_can_not_be_is_refused) {
-    struct store *s = open_store(log_dir());
-    struct topic *t = create(s, "a", 1), *other = NULL;
+    struct store *s = store_in(log_dir());
+    struct topic *t = fixture_topic(s, "a", 1), *other = NULL;
     struct store_topic_new want = {.stream = STR("kafka"), .name = STR("a"), .partitions_count = 1};
     CHECK_EQ(store_topic_create(s, &want, &other), ST_EXISTS);
     want.stream = STR("nowhere");
@@ -309,15 +272,15 @@ TEST(creating_what_exists_or_can_not_be_is_refused) {
 }
 
 TEST(topics_are_listed_by_name_and_by_stream) {
-    struct store *s = open_store(log_dir());
+    struct store *s = store_in(log_dir());
     struct topic **all;
     int32_t count;
     CHECK_EQ(store_topics(s, STR("kafka"), &all, &count), ST_OK);
     CHECK_EQ(count, 0);
     mem_free(all);
-    topic_unref(create(s, "b", 1));
-    topic_unref(create(s, "c", 1));
-    topic_unref(create(s, "a", 1));
+    topic_unref(fixture_topic(s, "b", 1));
+    topic_unref(fixture_topic(s, "c", 1));
+    topic_unref(fixture_topic(s, "a", 1));
     CHECK_EQ(store_stream_ensure(s, STR("other")), ST_OK);
     struct store_topic_new want = {.stream = STR("other"), .name = STR("a"), .partitions_count = 1};
     CHECK_EQ(store_topic_create(s, &want, NULL), ST_OK);
@@ -385,12 +348,12 @@ TEST(files_of_a_topic_whose_deletion_was_cut_short_go_at_the_next_start) {
     run_sql(dir, "DELETE FROM topics; INSERT INTO leftovers VALUES (1, 1, -1)");
     path_in(dir, "topics/1/77", stray);
     CHECK_EQ(mkdir(stray, 0700), 0); /* nobody has deleted this: not ours to remove */
-    struct store *s = open_store(dir);
+    struct store *s = store_in(dir);
     CHECK_EQ(store_leftovers_removed(s), 1);
     CHECK(!exists(dir, "topics/1/1"));
     CHECK(exists(dir, "topics/1/77"));
     store_close(s);
-    s = open_store(dir);
+    s = store_in(dir);
     CHECK_EQ(store_leftovers_removed(s), 0);
     store_close(s);
 }
@@ -398,14 +361,14 @@ TEST(files_of_a_topic_whose_deletion_was_cut_short_go_at_the_next_start) {
 TEST(a_folder_that_no_topic_has_is_never_taken_over_by_a_new_one) {
     const char *dir = log_dir();
     char stray[256];
-    struct store *s = open_store(dir);
+    struct store *s = store_in(dir);
     path_in(dir, "topics", stray);
     CHECK_EQ(mkdir(stray, 0700), 0);
     path_in(dir, "topics/1", stray);
     CHECK_EQ(mkdir(stray, 0700), 0);
     path_in(dir, "topics/1/1", stray);
     CHECK_EQ(mkdir(stray, 0700), 0);
-    struct topic *t = create(s, "a", 1);
+    struct topic *t = fixture_topic(s, "a", 1);
     CHECK_EQ(topic_info(t)->topic_id, 2);
     topic_unref(t);
     store_close(s);
@@ -443,7 +406,7 @@ static void *creator(void *unused) {
 TEST(of_those_who_create_one_topic_at_once_exactly_one_does) {
     pthread_t threads[CREATORS];
     memset(&contest, 0, sizeof contest);
-    contest.s = open_store(log_dir());
+    contest.s = store_in(log_dir());
     for (int i = 0; i < CREATORS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, creator, NULL), 0);
     for (int i = 0; i < CREATORS; i++)
