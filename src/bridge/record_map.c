@@ -295,6 +295,8 @@ static enum status stored_add_all(struct records_map *m, int64_t bytes_max, stru
 enum status records_map_next(struct records_map *m, int64_t bytes_max, struct iggy_batch_builder *out,
                              struct bytes *batch_out) {
     const struct records_map before = *m;
+    if (m->it.left == 0)
+        return ST_NOT_FOUND;
     size_t guess = bytes_guess(&m->it);
     enum status st =
         iggy_batch_builder_init(out, m->start_us, bytes_max < (int64_t)guess ? (size_t)bytes_max : guess);

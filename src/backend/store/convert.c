@@ -201,7 +201,7 @@ static enum status run_to_iggy(struct convert *c, const struct store_run *run, s
     enum status st = scratch ? ST_OK : ST_NO_MEMORY;
     while (!st && left.len > 0) {
         struct batch b;
-        struct bytes body;
+        struct bytes body = BYTES_NULL;
         st = batch_read(left, &b);
         if (!st)
             st = batch_records(&b, STORED_BATCH_BYTES_MAX, scratch, &body);

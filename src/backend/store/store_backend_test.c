@@ -1,197 +1,19 @@
 #include "backend/store/store_backend.h"
 
-#include <semaphore.h>
-
+#include "backend/store/rig_test.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/loop.h"
-#include "net/work.h"
 #include "testing/test.h"
 #include "wire/records.h"
 
-#define LOOPS_COUNT  2
-#define LONG_MS      20000
-#define SHORT_MS     30
-#define TIMESTAMP_MS 1700000000000
-
-/* A whole server side without sockets: loops, pool, store. */
-struct rig {
-    struct loop *loops[LOOPS_COUNT];
-    struct backend *backend;
-    struct arena arena;
-};
-
-static void rig_open(struct rig *rig, const char *dir) {
-    *rig = (struct rig){0};
-    arena_init(&rig->arena, NULL, 0, 64 << 20);
-    CHECK_EQ(work_start(4), ST_OK);
-    for (int i = 0; i < LOOPS_COUNT; i++)
-        CHECK_EQ(loop_new(i, &rig->loops[i]), ST_OK);
-    const struct store_backend_settings settings = {
-        .data_dir = dir,
-        .segment_bytes = 1 << 20,
-        .segment_ms = INT64_MAX,
-        .retention_ms = -1,
-        .retention_bytes = -1,
-        .stream = "kafka",
-        .batch_bytes_max = 1 << 20,
-        .slots_max = 1 << 14,
-        .home = rig->loops[0],
-    };
-    struct store_error error;
-    CHECK_EQ(store_backend_new(&settings, &rig->backend, &error), ST_OK);
-    for (int i = 0; i < LOOPS_COUNT; i++)
-        CHECK_EQ(loop_start(rig->loops[i]), ST_OK);
-    store_backend_start(rig->backend);
-}
-
-static void rig_close(struct rig *rig) {
-    store_backend_stop(rig->backend);
-    for (int i = 0; i < LOOPS_COUNT; i++)
-        loop_stop(rig->loops[i]);
-    work_stop();
-    store_backend_free(rig->backend);
-    for (int i = 0; i < LOOPS_COUNT; i++)
-        loop_free(rig->loops[i]);
-    arena_release(&rig->arena);
-}
-
-/* Runs begin(call) on a loop; the op that it starts, at `op`, posts `ended` when it is done. */
-struct turn {
-    struct op begin_op, *op;
-    void (*begin)(struct backend *b, void *call);
-    struct backend *backend;
-    void *call;
-    sem_t ended;
-};
-static _Thread_local struct turn *turn_of_loop;
-
-static void turn_on_done(struct op *op);
-
-#define TURNS_MAX 64
-static struct turn *turns[TURNS_MAX]; /* to find a turn by its op; a test has few */
-
-static void turn_on_done(struct op *op) {
-    for (int i = 0; i < TURNS_MAX; i++) {
-        struct turn *turn = __atomic_load_n(&turns[i], __ATOMIC_ACQUIRE);
-        if (turn && turn->op == op) {
-            __atomic_store_n(&turns[i], NULL, __ATOMIC_RELEASE);
-            sem_post(&turn->ended);
-            return;
-        }
-    }
-}
-
-static void turn_on_begin(struct op *op) {
-    struct turn *turn = container_of(op, struct turn, begin_op);
-    turn_of_loop = turn;
-    turn->begin(turn->backend, turn->call);
-}
-
-static void turn_start(struct turn *turn, struct rig *rig, int loop, struct op *op, void *call,
-                       void (*begin)(struct backend *, void *)) {
-    *turn = (struct turn){.op = op, .begin = begin, .backend = rig->backend, .call = call};
-    sem_init(&turn->ended, 0, 0);
-    op_init(op, rig->loops[loop], turn_on_done);
-    for (int i = 0;; i = (i + 1) % TURNS_MAX) {
-        struct turn *none = NULL;
-        if (__atomic_compare_exchange_n(&turns[i], &none, turn, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            break;
-    }
-    op_init(&turn->begin_op, rig->loops[loop], turn_on_begin);
-    loop_post(&turn->begin_op);
-}
-
-static void turn_wait(struct turn *turn) {
-    while (sem_wait(&turn->ended) != 0)
-        ;
-    sem_destroy(&turn->ended);
-}
-
-#define BEGIN(name)                                           \
-    static void begin_##name(struct backend *b, void *call) { \
-        backend_##name(b, call);                              \
-    }
-BEGIN(topics)
-BEGIN(create)
-BEGIN(delete)
-BEGIN(grow)
-BEGIN(append)
-BEGIN(read)
-BEGIN(watch)
-BEGIN(offsets)
-
-/* Start a call on loop 0 and wait for its end. */
-#define RUN(rig, name, call)                                             \
-    do {                                                                 \
-        struct turn turn_;                                               \
-        turn_start(&turn_, (rig), 0, &(call)->op, (call), begin_##name); \
-        turn_wait(&turn_);                                               \
-    } while (0)
-
-static void make_topic(struct rig *rig, const char *name, int32_t partitions) {
-    struct backend_create_part part = {.name = str_of(name), .partitions_count = partitions};
-    struct backend_create call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
-    RUN(rig, create, &call);
-    CHECK_EQ(part.status, ST_OK);
-}
-
-/* A batch of count records with values of value_bytes each; owned by the caller. */
-static struct bytes make_batch(int32_t count, int32_t value_bytes, int64_t timestamp) {
-    struct spare out = {0};
-    struct batch_builder b;
-    struct bytes batch;
-    uint8_t *value = mem_take_zeroed(1, (size_t)value_bytes);
-    CHECK_EQ(batch_builder_init(&b, &out, timestamp), ST_OK);
-    for (int32_t i = 0; i < count; i++)
-        CHECK_EQ(
-            batch_builder_add(&b, timestamp + i, -1, BYTES_NULL, (struct bytes){value, value_bytes}, NULL, 0),
-            ST_OK);
-    CHECK_EQ(batch_builder_finish(&b, 0, CODEC_NONE, NULL, &batch), ST_OK);
-    mem_free(value);
-    return batch;
-}
-
-static void free_batch(struct bytes batch) {
-    mem_free((void *)(uintptr_t)batch.ptr);
-}
-
-static struct backend_append append_of(struct rig *rig, struct backend_append_part *parts, int32_t count) {
-    return (struct backend_append){.arena = &rig->arena,
-                                   .parts = parts,
-                                   .parts_count = count,
-                                   .durable = true,
-                                   .zstd_allowed = true,
-                                   .deadline_ms = clock_ms() + LONG_MS};
-}
-
-static int64_t append_one(struct rig *rig, const char *topic, int32_t partition, int32_t records,
-                          int32_t value_bytes, int64_t timestamp) {
-    struct bytes batch = make_batch(records, value_bytes, timestamp);
-    struct backend_append_part part = {.topic = str_of(topic), .partition = partition, .records = batch};
-    struct backend_append call = append_of(rig, &part, 1);
-    RUN(rig, append, &call);
-    CHECK_EQ(part.status, ST_OK);
-    free_batch(batch);
-    return part.base_offset;
-}
-
-static struct backend_read_part read_part(const char *topic, int32_t partition, int64_t offset) {
-    return (struct backend_read_part){
-        .topic = str_of(topic), .partition = partition, .offset = offset, .bytes_max = 1 << 20};
-}
-
-static struct backend_read read_of(struct backend_read_part *parts, int32_t count) {
-    return (struct backend_read){
-        .parts = parts, .parts_count = count, .bytes_max = 1 << 20, .deadline_ms = clock_ms() + LONG_MS};
-}
+#define SHORT_MS 30
 
 TEST(what_was_appended_is_read_back_at_the_offset_that_was_given) {
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
-    CHECK_EQ(append_one(&rig, "orders", 0, 3, 10, TIMESTAMP_MS), 0);
-    CHECK_EQ(append_one(&rig, "orders", 0, 1, 10, TIMESTAMP_MS), 3);
+    CHECK_EQ(append_records(&rig, "orders", 0, 3, 10, TIMESTAMP_MS), 0);
+    CHECK_EQ(append_records(&rig, "orders", 0, 1, 10, TIMESTAMP_MS), 3);
 
     struct backend_read_part part = read_part("orders", 0, 3);
     struct backend_read read = read_of(&part, 1);
@@ -212,22 +34,22 @@ TEST(records_and_cluster_id_are_there_after_a_restart) {
     const char *dir = test_dir();
     struct rig rig;
     char cluster[64];
-    rig_open(&rig, dir);
+    rig_open(&rig, dir, false);
     snprintf(cluster, sizeof cluster, "%s", store_backend_cluster_id(rig.backend));
     CHECK_EQ(strlen(cluster), 22);
     make_topic(&rig, "orders", 2);
-    append_one(&rig, "orders", 1, 5, 100, TIMESTAMP_MS);
+    append_records(&rig, "orders", 1, 5, 100, TIMESTAMP_MS);
     rig_close(&rig);
 
-    rig_open(&rig, dir);
+    rig_open(&rig, dir, false);
     CHECK_TEXT(store_backend_cluster_id(rig.backend), cluster);
-    CHECK_EQ(append_one(&rig, "orders", 1, 1, 100, TIMESTAMP_MS), 5);
+    CHECK_EQ(append_records(&rig, "orders", 1, 1, 100, TIMESTAMP_MS), 5);
     rig_close(&rig);
 }
 
 TEST(a_bad_part_spoils_no_other) { /* D1-15 */
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 2);
     struct bytes good = make_batch(1, 10, TIMESTAMP_MS), bad = make_batch(1, 10, TIMESTAMP_MS),
                  old = make_batch(1, 10, TIMESTAMP_MS);
@@ -260,7 +82,7 @@ TEST(a_bad_part_spoils_no_other) { /* D1-15 */
 
 TEST(a_part_past_its_deadline_is_not_stored) { /* D1-3 */
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     struct bytes batch = make_batch(1, 10, TIMESTAMP_MS);
     struct backend_append_part part = {.topic = STR("orders"), .records = batch};
@@ -268,7 +90,7 @@ TEST(a_part_past_its_deadline_is_not_stored) { /* D1-3 */
     call.deadline_ms = clock_ms() - 1;
     RUN(&rig, append, &call);
     CHECK_EQ(part.status, ST_TIMED_OUT);
-    CHECK_EQ(append_one(&rig, "orders", 0, 1, 10, TIMESTAMP_MS), 0);
+    CHECK_EQ(append_records(&rig, "orders", 0, 1, 10, TIMESTAMP_MS), 0);
     free_batch(batch);
     rig_close(&rig);
 }
@@ -277,7 +99,7 @@ TEST(appends_from_two_loops_get_every_offset_once) {
     enum { EACH = 200 };
     static struct turn in_flight[LOOPS_COUNT][16];
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     bool seen[LOOPS_COUNT * EACH] = {false};
     for (int round = 0; round < EACH / 16; round++) {
@@ -319,10 +141,10 @@ TEST(appends_from_two_loops_get_every_offset_once) {
 
 TEST(the_first_batch_passes_every_byte_limit_and_later_parts_then_come_empty) { /* KIP-74 */
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 2);
-    append_one(&rig, "orders", 0, 1, 5000, TIMESTAMP_MS);
-    append_one(&rig, "orders", 1, 1, 5000, TIMESTAMP_MS);
+    append_records(&rig, "orders", 0, 1, 5000, TIMESTAMP_MS);
+    append_records(&rig, "orders", 1, 1, 5000, TIMESTAMP_MS);
     struct backend_read_part parts[] = {read_part("orders", 0, 0), read_part("orders", 1, 0)};
     parts[0].bytes_max = 1;
     struct backend_read read = read_of(parts, 2);
@@ -343,9 +165,9 @@ TEST(the_first_batch_passes_every_byte_limit_and_later_parts_then_come_empty) { 
 
 TEST(an_offset_outside_the_log_is_out_of_range) {
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
-    append_one(&rig, "orders", 0, 2, 10, TIMESTAMP_MS);
+    append_records(&rig, "orders", 0, 2, 10, TIMESTAMP_MS);
     struct backend_read_part parts[] = {read_part("orders", 0, -1), read_part("orders", 0, 3),
                                         read_part("orders", 0, 2), read_part("orders", 7, 0),
                                         read_part("nowhere", 0, 0)};
@@ -388,22 +210,22 @@ static void wait_end(struct waiting *w, struct rig *rig, enum status want) {
 TEST(a_watch_wakes_when_something_is_appended) {
     struct rig rig;
     struct waiting w;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     wait_begin(&w, &rig, 1, LONG_MS);
-    append_one(&rig, "orders", 0, 1, 10, TIMESTAMP_MS);
+    append_records(&rig, "orders", 0, 1, 10, TIMESTAMP_MS);
     wait_end(&w, &rig, ST_OK);
     rig_close(&rig);
 }
 
 TEST(a_watch_sees_what_came_between_the_read_and_it) {
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     struct backend_read_part part = read_part("orders", 0, 0);
     struct backend_read read = read_of(&part, 1);
     RUN(&rig, read, &read);
-    append_one(&rig, "orders", 0, 1, 10, TIMESTAMP_MS);
+    append_records(&rig, "orders", 0, 1, 10, TIMESTAMP_MS);
     struct backend_watch watch = {.read = &read, .bytes_min = 1, .deadline_ms = clock_ms() + LONG_MS};
     RUN(&rig, watch, &watch);
     CHECK_EQ(watch.op.status, ST_OK);
@@ -414,22 +236,22 @@ TEST(a_watch_sees_what_came_between_the_read_and_it) {
 TEST(a_watch_for_many_bytes_sleeps_through_few) {
     struct rig rig;
     struct waiting w;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     wait_begin(&w, &rig, 100000, SHORT_MS);
-    append_one(&rig, "orders", 0, 1, 10, TIMESTAMP_MS);
+    append_records(&rig, "orders", 0, 1, 10, TIMESTAMP_MS);
     wait_end(&w, &rig, ST_TIMED_OUT);
     wait_begin(&w, &rig, 100000, LONG_MS);
-    append_one(&rig, "orders", 0, 1, 200000, TIMESTAMP_MS);
+    append_records(&rig, "orders", 0, 1, 200000, TIMESTAMP_MS);
     wait_end(&w, &rig, ST_OK);
     rig_close(&rig);
 }
 
 TEST(who_waits_holds_no_records_and_reads_them_again) {
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
-    append_one(&rig, "orders", 0, 2, 100, TIMESTAMP_MS);
+    append_records(&rig, "orders", 0, 2, 100, TIMESTAMP_MS);
     struct backend_read_part part = read_part("orders", 0, 0);
     struct backend_read read = read_of(&part, 1);
     RUN(&rig, read, &read);
@@ -446,34 +268,21 @@ TEST(who_waits_holds_no_records_and_reads_them_again) {
     rig_close(&rig);
 }
 
-static void begin_cancel(struct backend *b, void *call) {
-    (void)b;
-    struct backend_watch *watch = call;
-    op_cancel(&watch->op);
-    op_start(&turn_of_loop->begin_op, NULL);
-    turn_of_loop->begin_op.done = turn_on_done;
-    turn_of_loop->op = &turn_of_loop->begin_op;
-    op_complete(&turn_of_loop->begin_op, ST_OK);
-}
-
 TEST(a_watch_can_be_given_up) {
     struct rig rig;
     struct waiting w;
-    struct turn cancel;
-    struct op unused;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     wait_begin(&w, &rig, 1, LONG_MS);
-    turn_start(&cancel, &rig, 1, &unused, &w.watch, begin_cancel);
+    rig_cancel(&rig, 1, &w.watch.op);
     wait_end(&w, &rig, ST_CANCELED);
-    turn_wait(&cancel);
     rig_close(&rig);
 }
 
 TEST(a_watch_wakes_when_its_topic_goes) {
     struct rig rig;
     struct waiting w;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     wait_begin(&w, &rig, 1, LONG_MS);
     struct backend_delete_part part = {.name = STR("orders")};
@@ -491,7 +300,7 @@ TEST(a_watch_wakes_when_its_topic_goes) {
 
 TEST(topics_are_found_by_name_and_id_and_a_new_one_of_the_same_name_has_another_id) {
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 3);
     struct backend_topics_part parts[2] = {{.name = STR("orders")}, {.name = STR("nowhere")}};
     struct backend_topics call = {
@@ -521,7 +330,7 @@ TEST(topics_are_found_by_name_and_id_and_a_new_one_of_the_same_name_has_another_
 
 TEST(a_missing_topic_is_made_when_asked_for) {
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     struct backend_topics_part parts[2] = {{.name = STR("fresh")}, {.name = STR("fresh")}};
     struct backend_topics call = {.arena = &rig.arena,
                                   .parts = parts,
@@ -538,7 +347,7 @@ TEST(a_missing_topic_is_made_when_asked_for) {
 
 TEST(partitions_grow_and_never_shrink) { /* D8-1 */
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 2);
     struct backend_grow_part parts[] = {{.name = STR("orders"), .partitions_count = 2},
                                         {.name = STR("orders"), .partitions_count = 5}};
@@ -547,17 +356,17 @@ TEST(partitions_grow_and_never_shrink) { /* D8-1 */
     CHECK_EQ(parts[0].status, ST_INVALID);
     CHECK_EQ(parts[0].partitions_before, 2);
     CHECK_EQ(parts[1].status, ST_OK);
-    CHECK_EQ(append_one(&rig, "orders", 4, 1, 10, TIMESTAMP_MS), 0);
+    CHECK_EQ(append_records(&rig, "orders", 4, 1, 10, TIMESTAMP_MS), 0);
     rig_close(&rig);
 }
 
 TEST(offsets_are_found_at_the_ends_and_by_time) { /* D3-1, D3-2 */
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 2);
-    append_one(&rig, "orders", 0, 3, 10, TIMESTAMP_MS);      /* ..000 ..001 ..002 */
-    append_one(&rig, "orders", 0, 2, 10, TIMESTAMP_MS + 50); /* ..050 ..051 */
-    append_one(&rig, "orders", 0, 1, 10, TIMESTAMP_MS + 20);
+    append_records(&rig, "orders", 0, 3, 10, TIMESTAMP_MS);      /* ..000 ..001 ..002 */
+    append_records(&rig, "orders", 0, 2, 10, TIMESTAMP_MS + 50); /* ..050 ..051 */
+    append_records(&rig, "orders", 0, 1, 10, TIMESTAMP_MS + 20);
     struct backend_offset_part parts[] = {
         {.topic = STR("orders"), .kind = OFFSET_EARLIEST},
         {.topic = STR("orders"), .kind = OFFSET_LATEST},
@@ -584,7 +393,7 @@ TEST(offsets_are_found_at_the_ends_and_by_time) { /* D3-1, D3-2 */
 TEST(a_request_that_inflates_too_much_is_refused_from_there_on) { /* D1-41 */
     enum { PARTS = 12 };
     struct rig rig;
-    rig_open(&rig, test_dir());
+    rig_open(&rig, test_dir(), false);
     make_topic(&rig, "orders", 1);
     struct backend_append_part parts[PARTS];
     struct bytes batches[PARTS];
