@@ -500,14 +500,15 @@ static bool on_answer(struct iggy_session *s, const struct iggy_reply_header *r,
     if (again)
         return false;
     c->state = IGGY_CALL_IDLE;
-    *out = (struct iggy_event){.kind = IGGY_EVENT_ANSWER,
-                               .call = c,
-                               .outcome = *o,
-                               .header = *r,
-                               .code = o->code,
-                               .may_have_landed =
-                                   o->code == 0 ||
-                                   (c->may_have_landed && iggy_error_retry(o->code) != IGGY_RETRY_NO)};
+    *out =
+        (struct iggy_event){.kind = IGGY_EVENT_ANSWER,
+                            .call = c,
+                            .outcome = *o,
+                            .header = *r,
+                            .code = o->code,
+                            .may_have_landed = o->code == 0 || (c->may_have_landed &&
+                                                                iggy_error_retry(o->code) != IGGY_RETRY_NO &&
+                                                                !iggy_error_retry_is_safe(o->code))};
     return true;
 }
 

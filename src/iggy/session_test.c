@@ -688,6 +688,17 @@ TEST(a_call_that_is_taken_back_has_no_event_and_its_answer_is_dropped) {
     bench_release(&b);
 }
 
+TEST(an_answer_that_says_nothing_was_done_is_believed) {
+    struct bench b;
+    struct iggy_call c;
+    ready(&b, IGGY_0_12_2);
+    call(&b, &c, IGGY_CMD_send_messages, FAR);
+    CHECK(sends(&b));
+    CHECK(answer_to(&b, &b.out, IGGY_ERR_HISTORY_UNAVAILABLE, NULL));
+    CHECK(!b.event.may_have_landed);
+    bench_release(&b);
+}
+
 TEST(a_failed_call_that_is_taken_back_has_no_event) {
     struct bench b;
     struct iggy_call c;
