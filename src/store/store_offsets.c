@@ -94,6 +94,15 @@ static void forget_gone(struct offset_table *t, struct offset_owner *owner,
     }
 }
 
+/* Readers that never pause must not keep changes out, as they would by default. */
+static void init_fair(pthread_rwlock_t *lock) {
+    pthread_rwlockattr_t kind;
+    pthread_rwlockattr_init(&kind);
+    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(lock, &kind);
+    pthread_rwlockattr_destroy(&kind);
+}
+
 enum status offsets_open(int dir_fd, int32_t (*partitions_of)(void *user, const struct uuid *topic),
                          void *user, struct offsets **out, char reason[OFFSETS_REASON_BYTES]) {
     struct offsets *o = mem_take_zeroed(1, sizeof *o);
@@ -106,7 +115,7 @@ enum status offsets_open(int dir_fd, int32_t (*partitions_of)(void *user, const 
     o->memory_max = MEMORY_BYTES_MAX;
     pthread_mutex_init(&o->write_lock, NULL);
     pthread_mutex_init(&o->sync_lock, NULL);
-    pthread_rwlock_init(&o->lock, NULL);
+    init_fair(&o->lock);
     offset_table_init(&o->table, offsets_seed());
     reason[0] = '\0';
     unlinkat(dir_fd, OFFSETS_FILE_NEW, 0); /* of a rewriting that a crash cut short: the old file has all */
