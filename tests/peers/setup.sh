@@ -2,7 +2,7 @@
 # setup.sh [PART...]   install the Kafka broker and the client programs that the tests use (default: all parts)
 #
 # PART = kafka java python node librdkafka go rust c bench iggy_python iggy_rust. Everything goes to $PEERS_HOME (default
-# ~/.cache/iggy-gateway-kafka/peers, about 900 MB). A part whose inputs did not change is skipped. System packages: tools/setup,
+# ~/.cache/iggy-gateway-kafka/peers, about 1.8 GB). A part whose inputs did not change is skipped. System packages: tools/setup,
 # group test; besides those it needs go 1.26 and a stable rust, which Debian 12 does not have.
 # env: FORCE=1 does parts again, NICE=19 lowers the priority of the builds. Logs: $PEERS_HOME/log/PART.log. Exit 1: a part failed.
 set -u -o pipefail
