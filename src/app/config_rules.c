@@ -66,10 +66,6 @@ static void check_missing(const struct config *c, struct config_report *report) 
         report_add(report, "IGGY_KAFKA_SASL_ENABLED=true: this version has no SASL yet");
     if (c->tls_cert_file)
         report_add(report, "IGGY_KAFKA_TLS_CERT_FILE=%s: this version has no TLS yet", c->tls_cert_file);
-    if (strcmp(c->iggy_listen_addr, "off") != 0)
-        report_add(report,
-                   "IGGY_KAFKA_IGGY_LISTEN_ADDR=%s: this version has no listener for Iggy clients yet",
-                   c->iggy_listen_addr);
     if (c->topic_map_path && c->backend != BACKEND_STUB)
         report_add(report, "IGGY_KAFKA_TOPIC_MAP_PATH=%s: this version has no topic map yet",
                    c->topic_map_path);

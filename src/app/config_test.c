@@ -96,7 +96,7 @@ TEST(a_newcomer_gets_the_embedded_log) { /* decisions, the product 1-3 */
     CHECK(config.memory_budget > 0 && config.memory_budget <= INT64_C(2) << 30);
     CHECK_EQ(config.log_level, 1); /* info */
     CHECK_EQ(config.log_format, 0);
-    CHECK_TEXT(config.iggy_listen_addr, "off");
+    CHECK_TEXT(config.iggy_listen_addr, "127.0.0.1:8090");
 }
 
 TEST(an_option_beats_the_environment_beats_the_file_beats_the_default) {
@@ -215,6 +215,8 @@ TEST(a_value_that_is_not_allowed_is_named_with_what_is) { /* A-31 */
         MUST("SEGMENT_MS", "0", "a whole number, at least 1"),
         MUST("RETENTION_MS", "-2", "a whole number, at least -1"),
         MUST("IGGY_LISTEN_ADDR", "on", "an IP address and a port, as 127.0.0.1:8090 or [::1]:8090, or off"),
+        MUST("IGGY_LISTEN_VERSIONS", "0.13", "one of any|0.11|0.12"),
+        MUST("ROOT_USERNAME", "me", "3 to 50 bytes long"),
         MUST("LOG_LEVEL", "trace", "one of debug|info|warn|error"),
         MUST("LOG_FORMAT", "xml", "one of text|json"),
         MUST("DATA_DIR", "", "1 to 3000 bytes long"),
@@ -449,9 +451,6 @@ TEST(tls_settings_that_nothing_would_use_are_refused) { /* A-32 */
 TEST(what_this_version_lacks_is_refused_by_name) {
     CHECK_EQ(load_environment("IGGY_KAFKA_SASL_ENABLED=true"), ST_INVALID);
     CHECK(reported("IGGY_KAFKA_SASL_ENABLED=true: this version has no SASL yet"));
-    CHECK_EQ(load_environment("IGGY_KAFKA_IGGY_LISTEN_ADDR=127.0.0.1:8090"), ST_INVALID);
-    CHECK(reported(
-        "IGGY_KAFKA_IGGY_LISTEN_ADDR=127.0.0.1:8090: this version has no listener for Iggy clients yet"));
     CHECK_EQ(load_environment("IGGY_KAFKA_BACKEND=iggy"), ST_INVALID);
     CHECK(reported("IGGY_KAFKA_BACKEND=iggy: this version has no bridge to Iggy yet"));
     CHECK(reported("IGGY_KAFKA_IGGY_PASSWORD must be set when IGGY_KAFKA_BACKEND is iggy")); /* */

@@ -14,6 +14,7 @@
 
 #include <uv.h>
 
+#include "app/iggy_side.h"
 #include "app/notify.h"
 #include "backend/store/store_backend.h"
 #include "backend/stub/stub_backend.h"
@@ -39,7 +40,8 @@ struct server {
     struct budget *budget;
     struct backend *backend;
     struct kafka *kafka;
-    struct op drain;
+    struct iggy_side iggy;
+    struct op drain, iggy_drain;
     uv_sem_t drained;
 };
 
@@ -190,12 +192,14 @@ static enum status server_build(struct server *s) {
         st = build_backend(s);
     if (!st)
         st = build_listener(s);
-    return st;
+    const struct iggy_side_parts parts = {s->backend, s->budget, s->loops, s->loops_count};
+    return st ? st : iggy_side_build(&s->iggy, s->config, &parts);
 }
 
 /* All that is there; the loops run no more, or never ran. */
 static void server_release(struct server *s) {
     kafka_free(s->kafka);
+    iggy_side_release(&s->iggy);
     if (s->config->backend == BACKEND_EMBEDDED)
         store_backend_free(s->backend);
     else
@@ -235,6 +239,7 @@ static enum status server_open(struct server *s) {
         store_backend_start(s->backend);
     kafka_open(s->kafka);
     log_ready(s);
+    iggy_side_open(&s->iggy, s->config);
     notify_send(getenv("NOTIFY_SOCKET"), "READY=1");
     return ST_OK;
 }
@@ -256,11 +261,20 @@ static void server_on_drained(struct op *op) {
     uv_sem_post(&container_of(op, struct server, drain)->drained);
 }
 
+static void server_on_iggy_drained(struct op *op) {
+    uv_sem_post(&container_of(op, struct server, iggy_drain)->drained);
+}
+
 static void server_close(struct server *s) { /* B-50 */
+    int64_t drain_ms = s->config->shutdown_drain_timeout_secs * 1000;
     notify_send(getenv("NOTIFY_SOCKET"), "STOPPING=1");
     op_init(&s->drain, s->loops[0], server_on_drained);
-    kafka_stop(s->kafka, s->config->shutdown_drain_timeout_secs * 1000, &s->drain);
+    op_init(&s->iggy_drain, s->loops[0], server_on_iggy_drained);
+    kafka_stop(s->kafka, drain_ms, &s->drain);
+    bool both = iggy_side_stop(&s->iggy, drain_ms, &s->iggy_drain);
     uv_sem_wait(&s->drained);
+    if (both)
+        uv_sem_wait(&s->drained);
     if (s->config->backend == BACKEND_EMBEDDED)
         store_backend_stop(s->backend);
 }

@@ -16,8 +16,18 @@ def environment(variables):
     return clean | {k if k == "NOTIFY_SOCKET" else "IGGY_KAFKA_" + k: v for k, v in variables.items()}
 
 
+def without_iggy(options, variables):
+    """The variables, and Iggy clients are not listened for unless the test says so: the standard port may be another server's."""
+    names = ("--check-config", "--help", "--version", "--backend", "--bridge-enabled", "--iggy-listen-addr")
+    elsewhere = variables.get("BACKEND", "embedded") != "embedded" or "BRIDGE_ENABLED" in variables
+    if elsewhere or any(option.startswith(names) for option in options):
+        return variables
+    return {"IGGY_LISTEN_ADDR": "off"} | variables
+
+
 def run(*options, cwd=None, **variables):
     """Run it to its end; variables by their names without IGGY_KAFKA_."""
+    variables = without_iggy(options, variables)
     return subprocess.run([BINARY, *options], env=environment(variables), cwd=cwd, timeout=WAIT_SECS,
                           capture_output=True, text=True, check=False)
 
@@ -27,6 +37,7 @@ class Gateway:
 
     def __init__(self, folder, *options, **variables):
         command = [BINARY, "--bind-addr=127.0.0.1:0", f"--data-dir={folder}/data", *options]
+        variables = without_iggy(options, variables)
         self.process = subprocess.Popen(command, env=environment(variables), cwd=folder, text=True, stderr=subprocess.PIPE)
         self.lines = []
         try:
