@@ -227,6 +227,14 @@ bool address_is_loopback(const char *address) {
            (ip.family == AF_INET ? ip.bytes[0] == 127 : memcmp(ip.bytes, one, sizeof one) == 0);
 }
 
+int address_split(const char *address, char *host_out, size_t host_bytes) {
+    const char *colon = strrchr(address, ':');
+    int len = (int)(colon - address);
+    bool brackets = address[0] == '[';
+    snprintf(host_out, host_bytes, "%.*s", brackets ? len - 2 : len, address + brackets);
+    return (int)strtol(colon + 1, NULL, 10);
+}
+
 /* ---- by kind ---- */
 
 static const struct kind {

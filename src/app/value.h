@@ -55,4 +55,7 @@ const char *value_placeholder(const struct value_type *type);
 /* The IP of an "IP:port" that value_parse took. */
 bool address_is_wildcard(const char *address); /* 0.0.0.0 or [::] */
 bool address_is_loopback(const char *address);
+
+/* The port of a "host:port" that value_parse took; its host, without brackets, to host_out (terminated, cut to host_bytes). */
+int address_split(const char *address, char *host_out, size_t host_bytes);
 #endif
