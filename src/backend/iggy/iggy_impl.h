@@ -49,7 +49,8 @@ struct bridge_loop {
     struct producers *producers;              /* producers.h: the connections that send (G.1) */
     struct views *views;                      /* view.h: what is known of topics */
     struct listings *listings;                /* listing.h: lists of all topics */
-    struct link watches;                      /* watch.c */
+    struct link watches;                      /* watch.c: those that wait by views */
+    _Atomic int32_t watches_count;            /* read by other loops */
     struct closing control_closing, reader_closing[READERS_MAX];
     bool stopping; /* no client is made any more */
     int32_t open;  /* clients that aren't gone yet, and one while it isn't stopping */

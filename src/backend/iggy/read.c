@@ -31,12 +31,13 @@ static bool same_topic(const struct backend_read_part *a, const struct backend_r
     return str_equal(a->topic, b->topic);
 }
 
-/* Parts that follow each other and are of one topic are asked for together. */
+/* Parts that follow each other and are of one topic are asked for together, as many as a fetch may name. */
 static void reading_group(struct reading *r) {
     for (int32_t i = 0; i < r->parts_count; i++) {
         struct read_part *p = &r->parts[i];
         p->call = &r->call->parts[i];
-        if (i == 0 || !same_topic(p[-1].call, p->call))
+        if (i == 0 || !same_topic(p[-1].call, p->call) ||
+            p[-1].topic->parts_count == IGGY_FETCH_PARTITIONS_MAX)
             r->topics[r->topics_count++] = (struct read_topic){.reading = r, .parts = p};
         p->topic = &r->topics[r->topics_count - 1];
         p->topic->parts_count++;
@@ -133,38 +134,13 @@ static void topic_ask(struct read_topic *t) {
         pages_begin(t);
 }
 
-static void topic_begin(struct read_topic *t) {
-    if (t->kept) {
-        t->kept = false;
-        read_topic_done(t);
-        return;
-    }
-    for (int32_t i = 0; i < t->parts_count; i++) {
-        struct read_part *p = &t->parts[i];
-        p->status = ST_OK;
-        p->settled = p->answered = p->judge = false;
-        p->end = -1;
-        p->messages = BYTES_NULL;
-        p->messages_count = 0;
-    }
-    t->again = false;
-    if (t->view && view_fetches(t->view))
-        topic_ask(t);
-    else
-        topic_want(t, view_age_allowed(t), read_on_view);
-}
-
-static void topic_set_view(struct read_topic *t, struct topic_view *view) {
-    view_unref(t->view);
-    t->view = view;
-}
-
 /* Partitions that the topic doesn't have are refused; one that it may have got since asks for a newer view. */
 static bool parts_are_there(struct read_topic *t) {
     bool all = true;
     for (int32_t i = 0; i < t->parts_count; i++) {
         struct read_part *p = &t->parts[i];
-        if (p->settled || (p->call->partition >= 0 && (uint32_t)p->call->partition < t->view->partitions_count))
+        if (p->settled ||
+            (p->call->partition >= 0 && (uint32_t)p->call->partition < t->view->partitions_count))
             continue;
         all = false;
         if (p->call->partition < 0 || t->again) {
@@ -173,6 +149,37 @@ static bool parts_are_there(struct read_topic *t) {
         }
     }
     return all;
+}
+
+void read_topic_reset(struct read_topic *t) {
+    t->again = false;
+    t->kept = false;
+    for (int32_t i = 0; i < t->parts_count; i++) {
+        struct read_part *p = &t->parts[i];
+        p->status = ST_OK;
+        p->settled = p->answered = p->judge = false;
+        p->end = -1;
+        p->messages = BYTES_NULL;
+        p->messages_count = 0;
+    }
+}
+
+static void topic_begin(struct read_topic *t) {
+    if (t->kept) {
+        t->kept = false;
+        read_topic_done(t);
+        return;
+    }
+    read_topic_reset(t);
+    if (t->view && view_fetches(t->view) && parts_are_there(t))
+        topic_ask(t);
+    else
+        topic_want(t, view_age_allowed(t), read_on_view);
+}
+
+static void topic_set_view(struct read_topic *t, struct topic_view *view) {
+    view_unref(t->view);
+    t->view = view;
 }
 
 static void read_on_view(struct op *op) {
@@ -207,11 +214,15 @@ void read_topic_fail(struct read_topic *t, enum status st) {
             p->status = st;
         p->settled = true;
     }
+    if (st == ST_NOT_FOUND && t->view)
+        views_forget(t->reading->loop->bridge, t->view->name);
 }
 
-void read_part_fail(struct read_part *p, uint32_t code) {
-    p->status = iggy_status_of(code, IGGY_CALL_READ);
+void read_part_fail(struct read_part *p, enum status st) {
+    p->status = st;
     p->settled = true;
+    if (st == ST_NOT_FOUND)
+        views_forget(p->topic->reading->loop->bridge, p->topic->view->name);
 }
 
 /* ---- what an answer means ---- */

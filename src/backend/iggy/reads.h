@@ -13,25 +13,26 @@
 
 struct reading;
 struct read_topic;
+struct watch;
 
 struct read_part {
     struct read_topic *topic;
     struct backend_read_part *call;
     enum status status;
-    bool settled;            /* status is what it ends with, or there is an answer */
-    bool answered;           /* the server has said what follows */
-    bool judge;              /* the answer leaves open what is there: a newer view decides */
-    bool look;               /* something was appended through us: a view at hand is too old to say that there is nothing */
-    struct bytes messages;   /* Iggy batches, in the topic's frame or the part's own */
+    bool settled;  /* status is what it ends with, or there is an answer */
+    bool answered; /* the server has said what follows */
+    bool judge;    /* the answer leaves open what is there: a newer view decides */
+    bool look; /* something was appended through us: a view at hand is too old to say that there is nothing */
+    struct bytes messages; /* Iggy batches, in the topic's frame or the part's own */
     uint32_t messages_count;
     uint64_t current_offset; /* of the last message there is; 0 also: none */
     int64_t end;             /* high watermark; -1: not known yet */
     struct frame *frame;     /* owned; of a poll */
     struct iggy_request request;
     struct iggy_poll_messages_req poll;
-    struct spare made;       /* the Kafka batch's memory */
+    struct spare made; /* the Kafka batch's memory */
     struct bytes batch;
-    int64_t skipped_count;   /* messages that were passed over (H-15) */
+    int64_t skipped_count; /* messages that were passed over (H-15) */
 };
 
 struct read_topic {
@@ -57,11 +58,14 @@ struct reading {
     struct read_topic *topics;
     int32_t topics_count;
     int32_t parts_count;
-    bool judging; /* the second half: what needs a newer view */
+    bool judging;        /* the second half: what needs a newer view */
+    struct watch *watch; /* that waits for more; NULL: none */
     struct read_part parts[];
 };
 
-/* read.c: a topic's parts have all got what they get; go on when no topic is left. */
+/* read.c: before a topic is asked: nothing is known of its parts. */
+void read_topic_reset(struct read_topic *t);
+/* A topic's parts have all got what they get; go on when no topic is left. */
 void read_topic_done(struct read_topic *t);
 /* All parts of a topic that are not settled end with st. */
 void read_topic_fail(struct read_topic *t, enum status st);
@@ -69,7 +73,7 @@ void read_topic_fail(struct read_topic *t, enum status st);
 bool read_topic_again(struct read_topic *t);
 /* An answer for a part: batches of messages, of which frame or the topic's frame holds the memory. */
 void read_part_answer(struct read_part *p, struct bytes messages, uint32_t count, uint64_t current_offset);
-void read_part_fail(struct read_part *p, uint32_t code);
+void read_part_fail(struct read_part *p, enum status st);
 
 /* fetch.c: ask for all parts of a topic that are not settled; read_topic_done follows. */
 void fetch_begin(struct read_topic *t);
