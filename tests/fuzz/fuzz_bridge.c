@@ -1,6 +1,7 @@
 /*
  * Between Kafka and Iggy. The first byte says what the rest is:
- *   0  a Kafka batch, with its header put right: one that passes the check and maps must come back with the same records
+ *   0  a Kafka batch, with its header put right: one that passes the check and maps must come back with the same records; from the log it
+ *      always maps
  *   1  Iggy messages (u8 payload length, u16 user headers length, both again and again), put into a batch with the right checksums: must map to
  *      a Kafka batch that can be read, or be refused, with and without skipping
  *   2  an Iggy batch as it is: read, checked, iterated and mapped in bounds, and one that passes makes the same header again
@@ -67,6 +68,25 @@ static void records_match(const struct batch *produced, struct bytes body, const
     }
 }
 
+/* From the log nothing is refused, and every piece is as a server stores it. */
+static void stored_batch(const struct batch *produced, struct bytes body, int64_t bytes_max) {
+    struct records_map m;
+    struct bytes bytes;
+    struct iggy_batch b;
+    struct batch stored = *produced;
+    uint64_t next = stored.base_offset = 77;
+    enum status st;
+    require(!records_map_init(&m, &stored, body, 0));
+    while ((st = records_map_next(&m, bytes_max, &sent, &bytes)) == ST_OK) {
+        require(!iggy_batch_read(bytes, false, &b) && !iggy_batch_check(&b, false));
+        require(b.base_offset == next && (bytes.len <= bytes_max || b.messages_count == 1));
+        next += b.messages_count;
+        message_map_init(&map, &fetched, 0, false);
+        require(message_map_add(&map, &b, INT32_MAX) != ST_NO_MEMORY);
+    }
+    require(st == ST_NOT_FOUND && next == 77 + (uint64_t)stored.records_count);
+}
+
 static void kafka_batch(const uint8_t *data, size_t size) {
     static const struct batch_limits limits = {
         .bytes_max = BYTES_MAX, .slots_max = 16384, .timestamp_max = INT64_MAX, .zstd_allowed = true};
@@ -83,6 +103,7 @@ static void kafka_batch(const uint8_t *data, size_t size) {
     put_right(copy, size);
     if (!batch_check((struct bytes){copy, (int32_t)size}, &limits, &scratch, &report)) {
         require(!batch_records(&report.batch, BYTES_MAX, &scratch, &body));
+        stored_batch(&report.batch, body, data[size - 1] * 16);
         if (!records_to_messages(&report.batch, body, true, &sent, &bytes, &reason)) {
             require(!iggy_batch_read(bytes, true, &b) && !iggy_batch_check(&b, true));
             message_map_init(&map, &fetched, 0, false);
