@@ -257,7 +257,7 @@ static void *retainer(void *unused) {
             atomic_fetch_add(&race.bad, 1);
         if (round % 8 == 0 && partition_drop(race.log.p, round % 32 == 0 ? -1 : 1, &dropped))
             atomic_fetch_add(&race.bad, 1);
-        if (partition_segments_count(race.log.p) < 1)
+        if (partition_end(race.log.p) > 0 && partition_segments_count(race.log.p) < 1)
             atomic_fetch_add(&race.bad, 1);
         usleep(500);
     }

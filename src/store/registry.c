@@ -10,7 +10,7 @@
 
 void registry_init(struct registry *r) {
     *r = (struct registry){0};
-    pthread_rwlock_init(&r->lock, NULL);
+    topic_lock_init(&r->lock);
 }
 
 void registry_release(struct registry *r) {

@@ -10,6 +10,14 @@ unsigned topic_hash(const void *key, size_t len) {
     return (unsigned)XXH3_64bits(key, len);
 }
 
+void topic_lock_init(pthread_rwlock_t *lock) {
+    pthread_rwlockattr_t attr;
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(lock, &attr);
+    pthread_rwlockattr_destroy(&attr);
+}
+
 struct topic_name *topic_name_new(const struct topic_info *info, struct str name) {
     size_t len = (size_t)name.len;
     struct topic_name *n = mem_take_zeroed(1, sizeof *n + sizeof info->stream_id + len + 1);
@@ -40,7 +48,7 @@ struct topic *topic_new(struct log_env *env, const struct topic_info *info, stru
     atomic_init(&t->name, n);
     atomic_init(&t->refs, 1);
     pthread_mutex_init(&t->change_lock, NULL);
-    pthread_rwlock_init(&t->lock, NULL);
+    topic_lock_init(&t->lock);
     return t;
 }
 

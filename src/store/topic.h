@@ -21,6 +21,9 @@
 
 unsigned topic_hash(const void *key, size_t len);
 
+/* Who changes something goes first: with the usual lock, threads that keep looking up would hold up a creation without end. */
+void topic_lock_init(pthread_rwlock_t *lock);
+
 /* How Iggy names a topic. */
 struct topic_number {
     uint32_t stream_id, topic_id;
