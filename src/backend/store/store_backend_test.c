@@ -233,6 +233,26 @@ TEST(a_watch_sees_what_came_between_the_read_and_it) {
     rig_close(&rig);
 }
 
+TEST(a_watch_is_not_met_by_what_its_read_has_found) {
+    struct rig rig;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    append_records(&rig, "orders", 0, 2, 10, TIMESTAMP_MS);
+    struct backend_read_part part = read_part("orders", 0, 1);
+    struct backend_read read = read_of(&part, 1);
+    RUN(&rig, read, &read);
+    CHECK(part.bytes > 0);
+    struct backend_watch watch = {.read = &read, .bytes_min = 1, .deadline_ms = clock_ms() + SHORT_MS};
+    RUN(&rig, watch, &watch);
+    CHECK_EQ(watch.op.status, ST_TIMED_OUT);
+    append_records(&rig, "orders", 0, 1, 10, TIMESTAMP_MS);
+    watch.deadline_ms = clock_ms() + LONG_MS;
+    RUN(&rig, watch, &watch);
+    CHECK_EQ(watch.op.status, ST_OK);
+    backend_read_release(rig.backend, &read);
+    rig_close(&rig);
+}
+
 TEST(a_watch_for_many_bytes_sleeps_through_few) {
     struct rig rig;
     struct waiting w;

@@ -63,7 +63,13 @@ static void watch_on_cancel(struct op *op) {
         watch_fire(w->backend_use, ST_CANCELED);
 }
 
-/* Is there enough in all parts together? */
+/* Whether a part may hold more than its read found: who has had some, and waits for more, is not woken by what it had. */
+static bool part_has_grown(const struct backend_read_part *part, const struct partition *p) {
+    int64_t end = partition_end(p);
+    return end > part->offset && end > part->high_watermark;
+}
+
+/* Is there enough in all parts together? For anything at all: more than there was. */
 static bool watch_is_met_by_all(const struct watch_state *state) {
     const struct backend_read *r = state->call->read;
     int64_t bytes = 0;
@@ -74,7 +80,9 @@ static bool watch_is_met_by_all(const struct watch_state *state) {
         int64_t here =
             partition_end(p) > r->parts[i].offset ? partition_bytes_after(p, r->parts[i].offset) : 0;
         bytes += here < r->parts[i].bytes_max ? here : r->parts[i].bytes_max;
-        if (here > 0 && bytes >= state->call->bytes_min)
+        bool enough = state->call->bytes_min <= 1 ? part_has_grown(&r->parts[i], p)
+                                                  : here > 0 && bytes >= state->call->bytes_min;
+        if (enough)
             return true;
     }
     return false;
@@ -85,7 +93,7 @@ static bool slot_is_met(const struct watch_slot *slot) {
     const struct watch_state *state = slot->state;
     const struct backend_read *r = state->call->read;
     if (state->call->bytes_min <= 1)
-        return partition_end(read_partition(r, slot->part)) > r->parts[slot->part].offset;
+        return part_has_grown(&r->parts[slot->part], read_partition(r, slot->part));
     return watch_is_met_by_all(state);
 }
 
