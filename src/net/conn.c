@@ -45,23 +45,52 @@ static bool conn_discards(const struct conn *c) {
     return c->gentle && !c->peer_ended;
 }
 
+static void conn_poll(struct conn *c, int events) {
+    c->armed = events;
+    if (events)
+        uv_poll_start(&c->poll, events, conn_on_event);
+    else
+        uv_poll_stop(&c->poll);
+}
+
 void conn_arm(struct conn *c, int seen) {
     if (c->closing)
         return;
+    if (conn_tls_is_shaking(c)) {
+        conn_poll(c, conn_tls_wants_write(c) ? UV_WRITABLE : UV_READABLE);
+        return;
+    }
     int wanted = (conn_reads(c) || conn_discards(c) ? UV_READABLE : 0) | (c->blocked ? UV_WRITABLE : 0) |
                  (c->reading_ended || c->hung_up ? 0 : UV_DISCONNECT);
-    if (!(wanted & ~c->armed) && !(seen & ~wanted))
-        return;
-    c->armed = wanted;
-    if (wanted)
-        uv_poll_start(&c->poll, wanted, conn_on_event);
-    else
-        uv_poll_stop(&c->poll);
+    if ((wanted & ~c->armed) || (seen & ~wanted))
+        conn_poll(c, wanted);
 }
 
 static void conn_hang_up(struct conn *c) {
     c->hung_up = true;
     c->home->protocol->on_hangup(c);
+}
+
+static void conn_open(struct conn *c) {
+    c->opened = true;
+    c->home->protocol->on_open(c);
+    conn_deadline_update(c);
+    conn_read_more(c);
+    conn_arm(c, 0);
+}
+
+static void conn_shake(struct conn *c) {
+    enum status st = conn_tls_shake(c);
+    if (st == ST_AGAIN) {
+        conn_arm(c, 0);
+    } else if (st) {
+        conn_close_as(c, st);
+    } else if (c->home->on_shaken) {
+        conn_poll(c, 0); /* until it is open */
+        c->home->on_shaken(c, ST_OK);
+    } else {
+        conn_open(c);
+    }
 }
 
 static void conn_on_event(uv_poll_t *handle, int err, int events) {
@@ -70,11 +99,16 @@ static void conn_on_event(uv_poll_t *handle, int err, int events) {
         conn_close_as(c, ST_IO);
         return;
     }
+    if (!c->opened) {
+        conn_shake(c);
+        return;
+    }
+    bool read = (events & UV_READABLE) || ((events & UV_WRITABLE) && conn_tls_wants_write(c));
     if (events & UV_WRITABLE) {
         c->blocked = false;
         conn_flush(c);
     }
-    if ((events & UV_READABLE) && conn_reads(c))
+    if (read && conn_reads(c))
         conn_read(c);
     else if ((events & UV_READABLE) && conn_discards(c))
         conn_discard(c);
@@ -107,6 +141,8 @@ static enum conn_deadline conn_deadline_wanted(const struct conn *c) {
         return CONN_NO_DEADLINE;
     if (c->fin_sent)
         return CONN_LINGER;
+    if (conn_tls_is_shaking(c))
+        return CONN_READ;
     if (!conn_reads(c))
         return CONN_NO_DEADLINE;
     if (c->frame)
@@ -157,6 +193,7 @@ static void conn_on_end(struct op *op) {
         home->protocol->on_closed(c);
     }
     list_remove(&c->link);
+    conn_tls_free(c);
     mem_free(c);
     home->on_conn_gone(home);
 }
@@ -178,6 +215,8 @@ void conn_close_as(struct conn *c, enum status st) {
     if (c->closing)
         return;
     struct timers *timers = loop_timers(conn_loop(c));
+    bool shaking = conn_tls_is_shaking(c);
+    conn_tls_say_end(c);
     c->closing = true;
     conn_stop_reading(c);
     conn_drop_writes(c, st);
@@ -188,6 +227,8 @@ void conn_close_as(struct conn *c, enum status st) {
         uv_close((uv_handle_t *)&c->poll, conn_on_handle_closed);
     close(c->fd);
     conn_end_if_closed(c);
+    if (shaking && c->home->on_shaken)
+        c->home->on_shaken(c, st);
 }
 
 void conn_close(struct conn *c) {
@@ -215,6 +256,10 @@ void conn_drain_check(struct conn *c) {
 }
 
 void conn_drain(struct conn *c) {
+    if (!c->opened) {
+        conn_close(c);
+        return;
+    }
     c->draining = true;
     conn_stop_reading(c);
     conn_tell_end(c);
@@ -227,6 +272,10 @@ void conn_drain(struct conn *c) {
 bool conn_start(struct conn *c) {
     const int on = 1;
     list_push_tail(&c->home->conns, &c->link);
+    if (c->home->settings->tls && !c->tls && conn_tls_new(c, NULL)) {
+        conn_close_as(c, ST_NO_MEMORY);
+        return false;
+    }
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     if (uv_poll_init(loop_uv(conn_loop(c)), &c->poll, c->fd)) {
@@ -235,19 +284,16 @@ bool conn_start(struct conn *c) {
     }
     c->poll.data = c;
     c->handle_open = true;
-    return true;
-}
-
-static void conn_open(struct conn *c) {
-    c->opened = true;
-    c->home->protocol->on_open(c);
-    conn_deadline_update(c);
-    conn_arm(c, 0);
+    if (c->tls) {
+        conn_deadline_update(c);
+        conn_arm(c, 0);
+    }
+    return !c->closing; /* the deadline may have had no memory */
 }
 
 static void conn_on_start(struct op *op) {
     struct conn *c = container_of(op, struct conn, life);
-    if (conn_start(c))
+    if (conn_start(c) && !c->tls)
         conn_open(c);
 }
 

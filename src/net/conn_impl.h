@@ -26,7 +26,11 @@ struct conn_home {
     struct link conns;                            /* struct conn by link */
     void (*on_socket_close)(struct conn_home *h); /* a socket is about to be closed: its slot is free */
     void (*on_conn_gone)(struct conn_home *h);    /* a conn has left conns */
+    /* With TLS, once: the handshake is over; not ST_OK: the conn is closing. Else NULL, and on_open follows by itself. */
+    void (*on_shaken)(struct conn *c, enum status st);
 };
+
+struct conn_tls;
 
 /* What the timer of the reading side waits for. */
 enum conn_deadline {
@@ -42,6 +46,7 @@ struct conn {
     void *user;
     struct op life; /* the hop to the loop at the start, the last step at the end */
     uv_poll_t poll;
+    struct conn_tls *tls; /* owned; NULL: plain */
     int fd;
     int armed; /* UV_READABLE, UV_WRITABLE, UV_DISCONNECT: what poll waits for; may be more than is wanted, see conn_arm */
     bool handle_open; /* poll is initialised and its close callback hasn't run */
@@ -85,7 +90,7 @@ enum status conn_new(struct conn_home *home, int fd, const char *peer) MUST_USE;
 /*
  * The same in steps, on the loop, for who has to be told first that the connection is there.
  * conn_make      fd is taken over; NULL: no memory, fd is still the caller's
- * conn_start     false: it is closing, and on_open isn't called
+ * conn_start     false: it is closing, and on_open isn't called. With TLS the handshake begins, and home->on_shaken tells its end
  * conn_open_soon on_open runs from the ready queue, behind what is in it; also when the conn has been closed by then
  */
 struct conn *conn_make(struct conn_home *home, int fd, const char *peer) MUST_USE;
@@ -122,11 +127,32 @@ void conn_arm(struct conn *c, int seen);
 
 /* conn_read.c */
 bool conn_reads(const struct conn *c); /* frames are wanted now */
+void conn_read_more(struct conn *c);   /* TLS: read soon what poll doesn't see */
 void conn_read(struct conn *c);        /* the socket is readable, and conn_reads */
 void conn_discard(struct conn *c);     /* the socket is readable, and the input is of no use */
 void conn_read_init(struct conn *c);
 void conn_stop_reading(struct conn *c); /* drop what is half read; no more frames */
 void conn_tell_end(struct conn *c);     /* call on_idle_end unless it was called */
+
+/*
+ * conn_tls.c. A conn with TLS, as soon as it has c->tls.
+ * conn_tls_new     name: of the server, for who connects (tls_open); NULL: for who accepts. ST_NO_MEMORY
+ * conn_tls_shake   ST_AGAIN: go on when the socket can be read, or written as conn_tls_wants_write says; ST_INVALID: a certificate
+ *                  that isn't good; ST_IO: all else. conn_tls_failed says it in English
+ * conn_tls_recv    as recv, but for its not leaving anything behind unless it fills all of out or conn_tls_has_more says so
+ * conn_tls_send    as send; what it didn't take (EAGAIN) must stand first in the next call
+ * conn_tls_say_end close_notify, if the kernel takes it now: all that has to arrive is frames, which have lengths. Plain: nothing
+ */
+enum status conn_tls_new(struct conn *c, const char *name) MUST_USE;
+void conn_tls_free(struct conn *c);
+bool conn_tls_is_shaking(const struct conn *c);
+bool conn_tls_wants_write(const struct conn *c);
+bool conn_tls_has_more(const struct conn *c);
+const char *conn_tls_failed(const struct conn *c);
+enum status conn_tls_shake(struct conn *c) MUST_USE;
+ssize_t conn_tls_recv(struct conn *c, void *out, size_t len) MUST_USE;
+ssize_t conn_tls_send(struct conn *c, const void *data, size_t len) MUST_USE;
+void conn_tls_say_end(struct conn *c);
 
 /* conn_write.c */
 void conn_write_init(struct conn *c);

@@ -134,7 +134,17 @@ static void conn_go_on(struct conn *c) {
 }
 
 static void conn_on_resume(struct op *op) {
-    conn_go_on(container_of(op, struct conn, resume));
+    struct conn *c = container_of(op, struct conn, resume);
+    conn_go_on(c);
+    if (conn_tls_has_more(c) && conn_reads(c)) {
+        conn_read(c);
+        conn_arm(c, 0);
+    }
+}
+
+void conn_read_more(struct conn *c) {
+    if (conn_tls_has_more(c) && conn_reads(c))
+        loop_post(&c->resume);
 }
 
 void conn_pause(struct conn *c) {
@@ -147,6 +157,7 @@ void conn_resume(struct conn *c) {
         return;
     c->paused = false;
     if (!c->stash) {
+        conn_read_more(c);
         conn_deadline_update(c);
         conn_arm(c, 0);
     } else if (!link_in_list(&c->resume.link)) {
@@ -160,10 +171,12 @@ static void conn_on_budget(struct op *op) {
         budget_give(c->wait.budget, c->wait.bytes);
     else if (op->status == ST_OK)
         c->granted_bytes = c->wait.bytes;
-    if (c->closing)
+    if (c->closing) {
         conn_end_if_closed(c);
-    else
-        conn_go_on(c);
+        return;
+    }
+    conn_go_on(c);
+    conn_read_more(c);
 }
 
 /* --- the socket --- */
@@ -185,6 +198,10 @@ static size_t conn_received(struct conn *c, ssize_t n) {
     return 0;
 }
 
+static ssize_t conn_recv(struct conn *c, void *out, size_t len) {
+    return c->tls ? conn_tls_recv(c, out, len) : recv(c->fd, out, len, 0);
+}
+
 /* Receive once. True: there may be more. */
 static bool conn_read_into_frame(struct conn *c) {
     if (c->frame_have == c->frame_room && conn_frame_grow(c, c->frame_have + 1)) {
@@ -192,7 +209,7 @@ static bool conn_read_into_frame(struct conn *c) {
         return false;
     }
     uint32_t room = c->frame_room - c->frame_have;
-    size_t n = conn_received(c, recv(c->fd, c->frame->data + c->frame_have, room, 0));
+    size_t n = conn_received(c, conn_recv(c, c->frame->data + c->frame_have, room));
     if (n > 0)
         conn_frame_add(c, (uint32_t)n);
     return n == room;
@@ -203,7 +220,7 @@ static bool conn_read_into_scratch(struct conn *c) {
     size_t old = c->stash_end - c->stash_at;
     if (old > 0)
         memcpy(scratch, c->stash + c->stash_at, old);
-    size_t n = conn_received(c, recv(c->fd, scratch + old, LOOP_SCRATCH_BYTES - old, 0));
+    size_t n = conn_received(c, conn_recv(c, scratch + old, LOOP_SCRATCH_BYTES - old));
     if (n == 0)
         return false;
     conn_stash_drop(c);
@@ -217,9 +234,11 @@ void conn_read(struct conn *c) {
     for (int round = 0; more && round < READ_ROUNDS_MAX && conn_reads(c); round++)
         more = c->frame && c->frame_bytes - c->frame_have >= DIRECT_BYTES_MIN ? conn_read_into_frame(c)
                                                                               : conn_read_into_scratch(c);
+    conn_read_more(c);
     conn_deadline_update(c);
 }
 
+/* With TLS too: what it says doesn't matter any more. */
 void conn_discard(struct conn *c) {
     size_t n = LOOP_SCRATCH_BYTES;
     for (int round = 0; n == LOOP_SCRATCH_BYTES && round < READ_ROUNDS_MAX; round++)

@@ -4,6 +4,8 @@
 
 #include "net/conn_impl.h"
 #include "net/loop.h"
+#include "net/loop_impl.h"
+#include "net/tls_impl.h"
 
 #define PIECES_MAX       1024 /* Linux: UIO_MAXIOV */
 #define WRITE_ROUNDS_MAX 16   /* so that one fast reader doesn't hold the loop */
@@ -47,12 +49,46 @@ static void conn_advance(struct conn *c, size_t n) {
     }
 }
 
+static ssize_t conn_send_plain(struct conn *c, size_t *bytes_out) {
+    struct iovec pieces[PIECES_MAX];
+    size_t count = conn_gather(c, pieces, bytes_out);
+    struct msghdr msg = {.msg_iov = pieces, .msg_iovlen = count};
+    return *bytes_out > 0 ? sendmsg(c->fd, &msg, MSG_NOSIGNAL) : 0;
+}
+
+/* At most `most` of the bytes that are to go next, to out; returns how many. */
+static size_t conn_copy_next(struct conn *c, uint8_t *out, size_t most) {
+    size_t len = 0;
+    for (struct link *l = c->writes.next; l != &c->writes && len < most; l = l->next) {
+        struct conn_write *w = container_of(l, struct conn_write, op.link);
+        size_t done = w->piece_done;
+        for (int32_t i = w->piece; i < w->out.pieces_count && len < most; i++, done = 0) {
+            size_t left = w->out.pieces[i].iov_len - done;
+            size_t part = left < most - len ? left : most - len;
+            memcpy(out + len, (const uint8_t *)w->out.pieces[i].iov_base + done, part);
+            len += part;
+        }
+    }
+    return len;
+}
+
+/* A record, from where it is if it is in one piece. */
+static ssize_t conn_send_tls(struct conn *c, size_t *bytes_out) {
+    struct conn_write *w = conn_first_write(c);
+    const struct iovec *piece = w->piece < w->out.pieces_count ? &w->out.pieces[w->piece] : NULL;
+    const uint8_t *from = loop_scratch(conn_loop(c));
+    *bytes_out = TLS_RECORD_BYTES;
+    if (piece && piece->iov_len - w->piece_done >= TLS_RECORD_BYTES)
+        from = (const uint8_t *)piece->iov_base + w->piece_done;
+    else
+        *bytes_out = conn_copy_next(c, loop_scratch(conn_loop(c)), TLS_RECORD_BYTES);
+    return *bytes_out > 0 ? conn_tls_send(c, from, *bytes_out) : 0;
+}
+
 /* Send once. True: go on, the kernel may take more. */
 static bool conn_send(struct conn *c) {
-    struct iovec pieces[PIECES_MAX];
-    size_t bytes, count = conn_gather(c, pieces, &bytes);
-    struct msghdr msg = {.msg_iov = pieces, .msg_iovlen = count};
-    ssize_t n = bytes > 0 ? sendmsg(c->fd, &msg, MSG_NOSIGNAL) : 0;
+    size_t bytes;
+    ssize_t n = c->tls ? conn_send_tls(c, &bytes) : conn_send_plain(c, &bytes);
     if (n < 0 && errno == EINTR)
         return true;
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
@@ -81,6 +117,7 @@ static void conn_on_all_sent(struct conn *c) {
         conn_drain_check(c);
         return;
     }
+    conn_tls_say_end(c);
     c->fin_sent = true;
     if (c->peer_ended || shutdown(c->fd, SHUT_WR) != 0)
         conn_close(c);

@@ -22,6 +22,7 @@
 struct connector {
     struct conn_home home;
     struct conn_settings conn;
+    char failed[160]; /* of the last handshake */
 };
 
 struct dial {
@@ -34,7 +35,9 @@ struct dial {
     int fd;                     /* -1: none */
     char peer[CONN_PEER_BYTES]; /* of fd */
     uv_poll_t poll;
-    bool poll_open; /* its close callback hasn't run */
+    bool poll_open;    /* its close callback hasn't run */
+    struct conn *conn; /* shaking hands */
+    char *tls_name;    /* owned */
     struct timer timer;
     int64_t due_ms; /* of the attempt */
     const char *failed;
@@ -49,6 +52,7 @@ static void dial_free_if_done(struct dial *d) {
         return;
     if (d->addresses)
         freeaddrinfo(d->addresses);
+    mem_free(d->tls_name);
     mem_free(d);
 }
 
@@ -76,6 +80,10 @@ static void dial_end(struct dial *d, enum status st) {
     dial_close_socket(d);
     if (d->looking)
         uv_cancel((uv_req_t *)&d->lookup);
+    if (d->conn) {
+        conn_set_user(d->conn, NULL);
+        conn_close(d->conn);
+    }
     op_complete(&attempt->op, st);
     dial_free_if_done(d);
 }
@@ -97,6 +105,22 @@ static bool is_own_echo(int fd) {
            memcmp(&here, &there, here_len) == 0;
 }
 
+static void dial_on_timer(struct timer *t);
+
+/* There is a server: what is left of the time is for the handshake with it. */
+static void dial_set_last_timer(struct dial *d) {
+    d->next = NULL;
+    enum status st = timer_set(loop_timers(dial_loop(d)), &d->timer, dial_on_timer, d->due_ms);
+    assert(!st); /* it only moves */
+    (void)st;
+}
+
+static void dial_hand_over(struct dial *d, struct conn *c) {
+    d->attempt->conn = c;
+    dial_end(d, ST_OK);
+    conn_open_soon(c);
+}
+
 static void dial_connected(struct dial *d) {
     struct conn *c = conn_make(&d->connector->home, d->fd, d->peer);
     if (!c) {
@@ -106,14 +130,34 @@ static void dial_connected(struct dial *d) {
     }
     dial_close_poll(d); /* from here on the conn polls the socket */
     d->fd = -1;
-    if (!conn_start(c)) {
-        d->failed = status_text(ST_IO);
-        dial_end(d, ST_UNAVAILABLE);
+    if ((d->connector->conn.tls && conn_tls_new(c, d->tls_name)) || !conn_start(c)) {
+        conn_close(c);
+        d->failed = status_text(ST_NO_MEMORY);
+        dial_end(d, ST_NO_MEMORY);
+    } else if (c->tls) {
+        conn_set_user(c, d);
+        d->conn = c;
+        dial_set_last_timer(d);
+    } else {
+        dial_hand_over(d, c);
+    }
+}
+
+static void connector_on_shaken(struct conn *c, enum status st) {
+    struct dial *d = conn_user(c);
+    if (!d) /* the attempt has ended it */
+        return;
+    struct connector *connector = d->connector;
+    d->conn = NULL;
+    conn_set_user(c, NULL);
+    if (st == ST_OK) {
+        dial_hand_over(d, c);
         return;
     }
-    d->attempt->conn = c;
-    dial_end(d, ST_OK);
-    conn_open_soon(c);
+    const char *why = conn_tls_failed(c);
+    snprintf(connector->failed, sizeof connector->failed, "%s", *why ? why : status_text(st));
+    d->failed = connector->failed;
+    dial_end(d, st == ST_INVALID || st == ST_TIMED_OUT || st == ST_NO_MEMORY ? st : ST_UNAVAILABLE);
 }
 
 static void dial_on_writable(uv_poll_t *handle, int err, int events) {
@@ -191,7 +235,7 @@ static void dial_next(struct dial *d) {
 static void dial_on_poll_closed(uv_handle_t *handle) {
     struct dial *d = handle->data;
     d->poll_open = false;
-    if (d->attempt)
+    if (d->attempt && !d->conn)
         dial_next(d);
     else
         dial_free_if_done(d);
@@ -233,7 +277,6 @@ static void dial_look_up(struct dial *d, const char *host, int port) {
 
 void connector_connect(struct connector *c, struct connect *attempt, const char *host, int port,
                        const char *tls_name, int64_t timeout_ms) {
-    (void)tls_name;
     op_start(&attempt->op, dial_on_cancel);
     attempt->conn = NULL;
     attempt->use = NULL;
@@ -249,7 +292,8 @@ void connector_connect(struct connector *c, struct connect *attempt, const char 
     d->attempt = attempt;
     attempt->use = d;
     d->due_ms = loop_now_ms(c->home.loop) + timeout_ms;
-    if (timer_set(loop_timers(c->home.loop), &d->timer, dial_on_timer, d->due_ms)) {
+    d->tls_name = mem_text(str_of(tls_name ? tls_name : host));
+    if (!d->tls_name || timer_set(loop_timers(c->home.loop), &d->timer, dial_on_timer, d->due_ms)) {
         d->failed = status_text(ST_NO_MEMORY);
         dial_end(d, ST_NO_MEMORY);
         return;
@@ -275,6 +319,7 @@ enum status connector_new(const struct connector_settings *settings, struct conn
         .user = settings->user,
         .on_socket_close = connector_ignore,
         .on_conn_gone = connector_ignore,
+        .on_shaken = connector_on_shaken,
     };
     list_init(&c->home.conns);
     *out = c;

@@ -271,6 +271,7 @@ struct server *server_start(struct server_options o) {
                 .read_ms = or_default(o.read_ms, NEVER_MS),
                 .write_ms = or_default(o.write_ms, NEVER_MS),
                 .budget = s->budget,
+                .tls = o.tls,
             },
         .user = s,
         .loops = s->loops,

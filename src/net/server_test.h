@@ -52,6 +52,7 @@ struct server_options {
     int loops;
     int64_t connections_max, budget_bytes, frame_bytes_max;
     int64_t idle_ms, read_ms, write_ms;
+    struct tls *tls;
 };
 struct server *server_start(struct server_options options);
 void server_drain(struct server *s, int64_t drain_ms); /* begins; s->drained counts */
