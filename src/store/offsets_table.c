@@ -1,5 +1,7 @@
 #include "store/offsets_table.h"
 
+#include <endian.h>
+
 #include "base/mem.h"
 
 #define OWNER_BYTES  ((int64_t)(sizeof(struct offset_owner) + 32)) /* with its share of the hash's buckets */
@@ -103,9 +105,19 @@ struct offset_node *offset_node_new(const struct store_offset *o) {
     return n;
 }
 
+static uint64_t half(const struct uuid *id, size_t at) {
+    uint64_t v;
+    memcpy(&v, id->b + at, sizeof v);
+    return be64toh(v);
+}
+
 static int compare(const struct uuid *topic, int32_t partition, const struct offset_node *n) {
-    int by_topic = memcmp(topic->b, n->topic.b, sizeof topic->b);
-    return by_topic ? by_topic : (partition > n->partition) - (partition < n->partition);
+    uint64_t a = half(topic, 0), b = half(&n->topic, 0);
+    if (a == b) {
+        a = half(topic, 8);
+        b = half(&n->topic, 8);
+    }
+    return a != b ? (a > b) - (a < b) : (partition > n->partition) - (partition < n->partition);
 }
 
 struct offset_node *offset_owner_find(const struct offset_owner *owner, const struct uuid *topic,

@@ -12,10 +12,11 @@
 
 struct offset_node {
     struct offset_node *left, *right;
-    struct uuid topic;
-    int64_t offset, committed_ms;
-    int32_t partition, leader_epoch;
+    struct uuid topic; /* down to priority: what a search reads, in as few cache lines as can be */
+    int32_t partition;
     uint32_t priority;
+    int64_t offset, committed_ms;
+    int32_t leader_epoch;
     uint32_t metadata_len;
     char metadata[];
 };

@@ -332,6 +332,24 @@ TEST(a_bad_byte_or_a_missing_end_after_an_orderly_stop_is_damage) {
     CHECK_EQ(file_bytes(b.path), marked + OFFSETS_ENTRY_HEADER_BYTES);
 }
 
+/* What docs/STORE.md tells an operator to do. */
+TEST(a_damaged_file_cut_at_the_byte_that_is_named_keeps_what_is_before_it) {
+    struct box b = box_open(log_dir());
+    char where[64];
+    box_set_durably(&b, "a", 1, 0, 5);
+    int64_t first = file_bytes(b.path);
+    box_set_durably(&b, "a", 1, 0, 6);
+    offsets_close(b.s.offsets);
+    file_flip(b.path, first + 40);
+    check_damaged(&b);
+    snprintf(where, sizeof where, "at byte %lld of", (long long)first);
+    CHECK(strstr(b.reason, where) != NULL);
+    CHECK_EQ(truncate(b.path, first), 0);
+    CHECK_EQ(box_try(&b), ST_OK);
+    CHECK_EQ(box_get(&b, "a", 1, 0), 5);
+    box_close(&b);
+}
+
 TEST(what_was_never_synced_may_come_through_a_power_cut_in_parts_and_is_cut) {
     struct box b = box_open(log_dir());
     box_set_durably(&b, "a", 1, 0, 5);
