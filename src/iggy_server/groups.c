@@ -32,7 +32,10 @@ struct group {
     uint32_t members_count, members_room, next_member;
 };
 
-/* `changes` is held over the store's disk, by what runs in the pool only; `lock` is for the memory and short. In this order. */
+/*
+ * `lock` is for all of the memory, and short. `changes` is held over the store's disk by groups_create and groups_delete, in the pool only,
+ * and is taken first. What goes with its topic waits for no disk: it may go while one of these two writes.
+ */
 struct groups {
     struct store *store; /* borrowed */
     pthread_mutex_t changes, lock;
@@ -202,7 +205,7 @@ static void groups_put(struct groups *g, struct group *group) {
     sorted_put(&g->by_name, sorted_place(&g->by_name, group_by_name, &key), group);
 }
 
-/* Under both locks: the groups at a place of by_id go, with their members. */
+/* With the lock held: the groups at a place of by_id go, with their members. */
 static void groups_drop(struct groups *g, size_t first, size_t count) {
     size_t members = 0;
     for (size_t i = 0; i < count; i++) {
@@ -418,9 +421,8 @@ enum status groups_of_session(struct groups *g, uint64_t session_number, struct 
 
 /* ---- groups come and go ---- */
 
-/* Under `changes`: groups of topics that went without a word, as when a Kafka client deletes one. */
+/* With the lock held: groups of topics that went without a word, as when a Kafka client deletes one. */
 static void groups_sweep(struct groups *g) {
-    pthread_mutex_lock(&g->lock);
     for (size_t at = 0; at < g->by_id.count;) {
         const struct group *group = g->by_id.rows[at];
         size_t first, count = topic_range(g, group->stream_id, group->topic_id, &first);
@@ -431,44 +433,57 @@ static void groups_sweep(struct groups *g) {
             groups_drop(g, first, count);
         topic_unref(t);
     }
-    pthread_mutex_unlock(&g->lock);
 }
 
 uint32_t groups_count(struct groups *g) {
-    pthread_mutex_lock(&g->changes);
+    pthread_mutex_lock(&g->lock);
     groups_sweep(g);
     size_t count = g->by_id.count;
-    pthread_mutex_unlock(&g->changes);
+    pthread_mutex_unlock(&g->lock);
     return (uint32_t)count;
 }
 
 void groups_forget_topic(struct groups *g, uint32_t stream_id, uint32_t topic_id) {
     size_t first;
-    pthread_mutex_lock(&g->changes);
     pthread_mutex_lock(&g->lock);
     size_t count = topic_range(g, stream_id, topic_id, &first);
     groups_drop(g, first, count);
     pthread_mutex_unlock(&g->lock);
-    pthread_mutex_unlock(&g->changes);
+}
+
+/* Under `changes`: whether there may be one more of this name, and room for it. 0; 5004; 5010. */
+static uint32_t group_prepare(struct groups *g, const struct topic *t, struct str name) {
+    struct iggy_identifier by_name = iggy_by_name(name);
+    uint32_t code = 0;
+    pthread_mutex_lock(&g->lock);
+    if (g->by_id.count >= GROUPS_MAX)
+        groups_sweep(g);
+    if (group_find(g, t, &by_name))
+        code = IGGY_ERR_CONSUMER_GROUP_NAME_ALREADY_EXISTS;
+    else if (g->by_id.count >= GROUPS_MAX)
+        code = IGGY_ERR_TOO_MANY_CONSUMER_GROUPS;
+    else
+        code = code_of_status(groups_reserve(g));
+    pthread_mutex_unlock(&g->lock);
+    return code;
+}
+
+/* With the lock held: the group that key stands for goes, if it is still there. */
+static void group_drop(struct groups *g, const struct group_key *key) {
+    size_t place = sorted_place(&g->by_id, group_by_id, key);
+    if (place < g->by_id.count && group_by_id(key, g->by_id.rows[place]) == 0)
+        groups_drop(g, place, 1);
 }
 
 /* Under `changes`. The row in memory is made before the store is written, so that nothing can fail after it. */
 static uint32_t group_add(struct groups *g, const struct topic *t, struct str name, uint32_t *group_id_out) {
     struct group *group = NULL;
-    struct iggy_identifier by_name = iggy_by_name(name);
     const struct topic_info *info = topic_info(t);
-    if (group_find(g, t, &by_name))
-        return IGGY_ERR_CONSUMER_GROUP_NAME_ALREADY_EXISTS;
-    if (g->by_id.count >= GROUPS_MAX)
-        groups_sweep(g);
-    if (g->by_id.count >= GROUPS_MAX)
-        return IGGY_ERR_TOO_MANY_CONSUMER_GROUPS;
     struct store_group want = {.stream_id = info->stream_id, .topic_id = info->topic_id, .name = name};
+    uint32_t code = group_prepare(g, t, name);
+    if (code)
+        return code;
     enum status st = group_new(&want, &group);
-    pthread_mutex_lock(&g->lock);
-    if (!st)
-        st = groups_reserve(g);
-    pthread_mutex_unlock(&g->lock);
     if (!st)
         st = store_group_add(g->store, info->stream_id, info->topic_id, name, &group->id);
     if (st) {
@@ -477,12 +492,16 @@ static uint32_t group_add(struct groups *g, const struct topic *t, struct str na
                : st == ST_NOT_FOUND ? IGGY_ERR_TOPIC_ID_NOT_FOUND
                                     : code_of_status(st);
     }
-    *group_id_out = group->id;
+    struct group_key key = key_of(group);
     pthread_mutex_lock(&g->lock);
     group_refresh(group, t);
     groups_put(g, group);
+    bool too_late = topic_deleted(t); /* its groups may have been forgotten before this one was there */
+    if (too_late)
+        group_drop(g, &key);
     pthread_mutex_unlock(&g->lock);
-    return 0;
+    *group_id_out = key.id;
+    return too_late ? IGGY_ERR_TOPIC_ID_NOT_FOUND : 0;
 }
 
 uint32_t groups_create(struct groups *g, const struct topic *t, struct str name, uint32_t *group_id_out) {
@@ -508,18 +527,16 @@ static void offsets_forget(struct groups *g, const struct topic *t, uint32_t gro
 }
 
 uint32_t groups_delete(struct groups *g, const struct topic *t, const struct iggy_identifier *id) {
+    struct group_key key = key_in(t, 0);
     pthread_mutex_lock(&g->changes);
-    const struct group *group = group_find(g, t, id);
-    struct group_key key = {0};
-    uint32_t code = group ? 0 : not_found(id);
-    if (group) {
-        key = key_of(group);
+    uint32_t code = groups_find(g, t, id, &key.id);
+    if (!code) {
         enum status st = store_group_remove(g->store, key.stream_id, key.topic_id, key.id);
         code = st == ST_NOT_FOUND ? not_found(id) : code_of_status(st);
     }
     if (!code) {
         pthread_mutex_lock(&g->lock);
-        groups_drop(g, sorted_place(&g->by_id, group_by_id, &key), 1);
+        group_drop(g, &key);
         pthread_mutex_unlock(&g->lock);
         offsets_forget(g, t, key.id);
     }

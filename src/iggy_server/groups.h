@@ -6,8 +6,7 @@
  * of the members, or of the topic's number of partitions, deals anew at once and makes a new generation; a member learns it by
  * sync_group, or by a poll that is refused because the partition is another's now.
  *
- * Threads: any. What is looked up, joined, left or forgotten with a session is short and allowed on a loop; groups_create, groups_delete,
- * groups_count and groups_forget_topic block.
+ * Threads: any. All is short and allowed on a loop, but groups_create and groups_delete, which block.
  * Codes are Iggy's (iggy/errors.h), 0: done. Iggy protocol: consumer groups. Opening, closing and forgetting: server.h.
  */
 #ifndef IGGY_SERVER_GROUPS_H

@@ -214,10 +214,6 @@ static enum status create_root(struct users *u, struct str name, struct str pass
     return st;
 }
 
-static int64_t now_wall_us(void) {
-    return clock_wall_ms() * 1000;
-}
-
 /* Changes are rare and must not wait until there is a moment without a reader. */
 static void lock_init(pthread_rwlock_t *lock) {
     pthread_rwlockattr_t kind;
@@ -236,7 +232,7 @@ enum status users_open(struct store *store, const char *root_name, const char *r
     if (!u)
         return ST_NO_MEMORY;
     u->store = store;
-    u->now_us = now_wall_us;
+    u->now_us = clock_wall_us;
     pthread_mutex_init(&u->changes, NULL);
     lock_init(&u->lock);
     generated_out[0] = '\0';
