@@ -29,6 +29,7 @@ struct iggy_client {
     struct conn *conn;
     bool leaving;    /* conn has been closed, on_closed is still to come */
     bool was_ready;  /* on this connection */
+    bool was_of_use; /* and a request was answered */
     bool goes_on;    /* the session wants another connection at once */
     bool tried_bind; /* with this connection: to go on with the session of the last one */
     uint32_t tried_version;
@@ -74,8 +75,8 @@ void requests_queue(struct iggy_client *c);
 int64_t requests_expire(struct iggy_client *c, int64_t now_ms);
 
 /* The session's event. f: goes to the request if its answer is in it; then it is NULL. */
-void request_on_answer(struct iggy_client *c, const struct iggy_event *e, struct frame **f);
-void request_on_failed(struct iggy_client *c, const struct iggy_event *e, int64_t now_ms);
+void request_on_answer(const struct iggy_event *e, struct frame **f);
+void request_on_failed(const struct iggy_event *e, int64_t now_ms);
 
 /* End with st what has not been sent, if it was there before the running attempt, or all. A write that may have landed earlier:
  * in the first case it stays, in the second its end says so. */

@@ -112,7 +112,7 @@ static void client_on_attempt(struct op *op) {
     if (op->status == ST_OK) {
         c->phase = CLIENT_ONLINE;
         c->conn = c->attempt.conn;
-        c->leaving = c->was_ready = c->goes_on = false;
+        c->leaving = c->was_ready = c->was_of_use = c->goes_on = false;
         if (c->closed)
             client_drop(c);
     } else if (c->closed) {
@@ -195,7 +195,7 @@ static void client_on_closed(struct conn *conn) {
     } else if (c->was_ready) {
         snprintf(c->failed, sizeof c->failed, "the connection was lost");
         log_line_limited(LOG_WARN, "iggy", "connection lost", LTEXT("host", c->host), LINT("port", c->port));
-        if (now_ms - c->ready_ms >= PAUSE_MS_MAX)
+        if (c->was_of_use || now_ms - c->ready_ms >= PAUSE_MS_MAX)
             c->pause_ms = PAUSE_MS_FIRST;
         client_pause(c);
     } else {
@@ -249,10 +249,11 @@ static void client_take(struct iggy_client *c, struct frame *f) {
     while (iggy_session_next(&c->session, &in, now_ms, &e)) {
         switch (e.kind) {
         case IGGY_EVENT_ANSWER:
-            request_on_answer(c, &e, &f);
+            c->was_of_use = true;
+            request_on_answer(&e, &f);
             break;
         case IGGY_EVENT_FAILED:
-            request_on_failed(c, &e, now_ms);
+            request_on_failed(&e, now_ms);
             break;
         case IGGY_EVENT_READY:
             client_on_ready(c, now_ms);

@@ -56,9 +56,8 @@ static void request_on_cancel(struct op *op) {
     client_wake(r->client);
 }
 
-void request_on_answer(struct iggy_client *c, const struct iggy_event *e, struct frame **f) {
+void request_on_answer(const struct iggy_event *e, struct frame **f) {
     struct iggy_request *r = container_of(e->call, struct iggy_request, call);
-    (void)c;
     r->code = e->code;
     r->header = e->header;
     r->may_have_landed = e->may_have_landed;
@@ -70,9 +69,8 @@ void request_on_answer(struct iggy_client *c, const struct iggy_event *e, struct
     request_end(r, ST_OK);
 }
 
-void request_on_failed(struct iggy_client *c, const struct iggy_event *e, int64_t now_ms) {
+void request_on_failed(const struct iggy_event *e, int64_t now_ms) {
     struct iggy_request *r = container_of(e->call, struct iggy_request, call);
-    (void)c;
     r->may_have_landed = e->may_have_landed;
     request_end(r, r->may_have_landed || r->deadline_ms <= now_ms ? ST_TIMED_OUT : ST_UNAVAILABLE);
 }
