@@ -58,16 +58,12 @@ static void check_security(const struct config *c, struct config_report *report)
 
 /* An honest error is better than a switch that does nothing. */
 static void check_missing(const struct config *c, struct config_report *report) {
-    if (is_set(c, CONFIG_BRIDGE_ENABLED) && c->bridge_enabled)
-        report_add(report, "IGGY_KAFKA_BRIDGE_ENABLED=true: this version has no bridge to Iggy yet");
-    else if (c->backend == BACKEND_IGGY)
-        report_add(report, "IGGY_KAFKA_BACKEND=iggy: this version has no bridge to Iggy yet");
     if (c->sasl_enabled)
         report_add(report, "IGGY_KAFKA_SASL_ENABLED=true: this version has no SASL yet");
     if (c->tls_cert_file)
         report_add(report, "IGGY_KAFKA_TLS_CERT_FILE=%s: this version has no TLS yet", c->tls_cert_file);
-    if (c->topic_map_path && c->backend != BACKEND_STUB)
-        report_add(report, "IGGY_KAFKA_TOPIC_MAP_PATH=%s: this version has no topic map yet",
+    if (c->topic_map_path && c->backend == BACKEND_EMBEDDED)
+        report_add(report, "IGGY_KAFKA_TOPIC_MAP_PATH=%s: the embedded log has no topic map yet",
                    c->topic_map_path);
 }
 

@@ -451,13 +451,6 @@ TEST(tls_settings_that_nothing_would_use_are_refused) { /* A-32 */
 TEST(what_this_version_lacks_is_refused_by_name) {
     CHECK_EQ(load_environment("IGGY_KAFKA_SASL_ENABLED=true"), ST_INVALID);
     CHECK(reported("IGGY_KAFKA_SASL_ENABLED=true: this version has no SASL yet"));
-    CHECK_EQ(load_environment("IGGY_KAFKA_BACKEND=iggy"), ST_INVALID);
-    CHECK(reported("IGGY_KAFKA_BACKEND=iggy: this version has no bridge to Iggy yet"));
-    CHECK(reported("IGGY_KAFKA_IGGY_PASSWORD must be set when IGGY_KAFKA_BACKEND is iggy")); /* */
-    char *bridge[] = {"IGGY_KAFKA_BRIDGE_ENABLED=true", "IGGY_KAFKA_IGGY_PASSWORD=x", NULL};
-    CHECK_EQ(load(NULL, bridge), ST_INVALID);
-    CHECK_EQ(report.count, 1);
-    CHECK(reported("IGGY_KAFKA_BRIDGE_ENABLED=true: this version has no bridge to Iggy yet"));
     char cert[300], key[300], expected[512];
     snprintf(cert, sizeof cert, "--tls-cert-file=%s", file_with("pem"));
     snprintf(key, sizeof key, "--tls-key-file=%s", cert + 16);
@@ -470,9 +463,28 @@ TEST(what_this_version_lacks_is_refused_by_name) {
     char map[400];
     snprintf(map, sizeof map, "--topic-map-path=%s", cert + 16);
     CHECK_EQ(load_option(map), ST_INVALID);
-    snprintf(expected, sizeof expected, "IGGY_KAFKA_TOPIC_MAP_PATH=%s: this version has no topic map yet",
+    snprintf(expected, sizeof expected, "IGGY_KAFKA_TOPIC_MAP_PATH=%s: the embedded log has no topic map yet",
              cert + 16);
     CHECK(reported(expected));
+    char *bridge[] = {map, "--backend=iggy", "--iggy-password=x", NULL};
+    CHECK_EQ(load(bridge, NULL), ST_OK);
+}
+
+TEST(the_bridge_needs_a_password) { /* */
+    CHECK_EQ(load_environment("IGGY_KAFKA_BACKEND=iggy"), ST_INVALID);
+    CHECK_EQ(report.count, 1);
+    CHECK(reported("IGGY_KAFKA_IGGY_PASSWORD must be set when IGGY_KAFKA_BACKEND is iggy"));
+    char *bridge[] = {"IGGY_KAFKA_BRIDGE_ENABLED=true", "IGGY_KAFKA_IGGY_PASSWORD=x", NULL};
+    CHECK_EQ(load(NULL, bridge), ST_OK);
+    CHECK_EQ(config.backend, BACKEND_IGGY);
+}
+
+TEST(a_host_and_its_port_come_apart) {
+    char host[32];
+    CHECK_EQ(address_split("iggy.example.com:8090", host, sizeof host), 8090);
+    CHECK_TEXT(host, "iggy.example.com");
+    CHECK_EQ(address_split("[::1]:1", host, sizeof host), 1);
+    CHECK_TEXT(host, "::1");
 }
 
 static bool warned(const char *line) {
@@ -503,7 +515,8 @@ TEST(an_open_port_without_login_is_warned_about) { /* A-39 */
     char *stub[] = {"--backend=stub", "--bind-addr=192.0.2.1:9093", NULL};
     CHECK_EQ(load(stub, NULL), ST_OK);
     CHECK(!warned(line));
-    CHECK_EQ(load_environment("IGGY_KAFKA_BACKEND=iggy"), ST_INVALID);
+    char *bridge[] = {"--backend=iggy", "--iggy-password=x", NULL};
+    CHECK_EQ(load(bridge, NULL), ST_OK);
     CHECK(warned(line)); /* an Iggy server is there for others, too */
 }
 

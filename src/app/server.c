@@ -16,6 +16,8 @@
 
 #include "app/iggy_side.h"
 #include "app/notify.h"
+#include "app/topic_map_file.h"
+#include "backend/iggy/iggy_backend.h"
 #include "backend/store/store_backend.h"
 #include "backend/stub/stub_backend.h"
 #include "base/logging.h"
@@ -23,6 +25,7 @@
 #include "kafka/kafka.h"
 #include "net/budget.h"
 #include "net/loop.h"
+#include "net/tls.h"
 #include "net/work.h"
 
 #define OTHER_FILES_COUNT 256 /* what is open beside connections: segments, the catalog, loops */
@@ -30,6 +33,8 @@
 #define WORK_THREADS_MIN \
     16 /* most of them wait for the disk: a sync takes a thread as long as the disk takes */
 #define ARENAS_MAX      4
+#define FETCH_READ      1 /* places in config.def's choices */
+#define UNMAPPABLE_SKIP 1
 #define STUB_CLUSTER_ID "iggy-gateway-kafka" /* it has no place to keep one of its own */
 
 struct server {
@@ -38,6 +43,8 @@ struct server {
     int loops_count;
     bool work_started;
     struct budget *budget;
+    struct topic_map topic_map;
+    struct tls *iggy_tls; /* NULL: plain */
     struct backend *backend;
     struct kafka *kafka;
     struct iggy_side iggy;
@@ -137,9 +144,56 @@ static enum status build_store(struct server *s) {
     return st;
 }
 
+/* one line, whatever fails. */
+static enum status bridge_failed(enum status st, const char *reason) {
+    log_line(LOG_ERROR, "app", "can't start the bridge",
+             LTEXT("reason", reason[0] ? reason : status_text(st)));
+    return st;
+}
+
+static enum status build_bridge_parts(struct server *s, char reason[TOPIC_MAP_REASON_BYTES]) {
+    const struct config *c = s->config;
+    enum status st = topic_map_load(c->topic_map_path, c->iggy_stream, &s->topic_map, reason);
+    if (!st && c->iggy_tls_enabled)
+        st = tls_client_new(c->iggy_tls_ca_file, &s->iggy_tls, reason);
+    return st;
+}
+
+static enum status build_bridge(struct server *s) {
+    const struct config *c = s->config;
+    char reason[TOPIC_MAP_REASON_BYTES] = "", host[256];
+    enum status st = build_bridge_parts(s, reason);
+    if (st)
+        return bridge_failed(st, reason);
+    const struct iggy_backend_settings settings = {
+        .host = host,
+        .port = address_split(c->iggy_addr, host, sizeof host),
+        .username = c->iggy_username,
+        .password = c->iggy_password,
+        .tls = s->iggy_tls,
+        .tls_name = c->iggy_tls_domain && c->iggy_tls_domain[0] ? c->iggy_tls_domain : NULL,
+        .topic_map = &s->topic_map,
+        .send_bytes_max = c->iggy_max_message_size,
+        .batch_bytes_max = c->max_frame_size,
+        .slots_max = c->max_frame_size / RECORD_BYTES_MIN,
+        .produce_sessions = (int32_t)c->produce_sessions,
+        .produce_session_idle_ms = c->produce_session_idle_secs * 1000,
+        .read_below_start = c->fetch_below_start == FETCH_READ,
+        .skip_unmappable = c->unmappable == UNMAPPABLE_SKIP,
+        .cluster_id = c->cluster_id,
+        .budget = s->budget,
+        .loops = s->loops,
+        .loops_count = s->loops_count,
+    };
+    st = iggy_backend_new(&settings, &s->backend, reason);
+    return st ? bridge_failed(st, reason) : ST_OK;
+}
+
 static enum status build_backend(struct server *s) {
     if (s->config->backend == BACKEND_EMBEDDED)
         return build_store(s);
+    if (s->config->backend == BACKEND_IGGY)
+        return build_bridge(s);
     enum status st = stub_backend_new(&s->backend);
     return st ? start_failed(st, "can't make the backend", "backend", "stub") : ST_OK;
 }
@@ -147,6 +201,8 @@ static enum status build_backend(struct server *s) {
 static const char *cluster_id(const struct server *s) {
     if (s->config->backend == BACKEND_EMBEDDED)
         return store_backend_cluster_id(s->backend);
+    if (s->config->backend == BACKEND_IGGY)
+        return iggy_backend_cluster_id(s->backend);
     return s->config->cluster_id ? s->config->cluster_id : STUB_CLUSTER_ID;
 }
 
@@ -202,8 +258,12 @@ static void server_release(struct server *s) {
     iggy_side_release(&s->iggy);
     if (s->config->backend == BACKEND_EMBEDDED)
         store_backend_free(s->backend);
+    else if (s->config->backend == BACKEND_IGGY)
+        iggy_backend_free(s->backend);
     else
         stub_backend_free(s->backend);
+    topic_map_release(&s->topic_map);
+    tls_free(s->iggy_tls);
     budget_free(s->budget);
     for (int i = 0; i < s->loops_count; i++)
         loop_free(s->loops[i]);
@@ -277,6 +337,8 @@ static void server_close(struct server *s) { /* B-50 */
         uv_sem_wait(&s->drained);
     if (s->config->backend == BACKEND_EMBEDDED)
         store_backend_stop(s->backend);
+    if (s->config->backend == BACKEND_IGGY)
+        iggy_backend_stop(s->backend);
 }
 
 int server_run(const struct config *config) {
