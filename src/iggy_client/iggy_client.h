@@ -105,8 +105,8 @@ struct iggy_request {
  * Before the client was ever ready its version isn't known: then it connects first, and in must stay until op is done; else only
  * fields of kind REST must. A client whose version changes under queued requests ends them with ST_UNAVAILABLE.
  * code: enum iggy_command_code; one that the version doesn't have: ST_UNSUPPORTED.
- * Requests go out in the order of the calls. A cancelled one ends at once, or, if half of it is sent, when the rest is; its answer is dropped (P12: deferred polls and fetches are
- * cancelled at the server, CancelDeferredRequest).
+ * Requests go out in the order of the calls. A cancelled one ends at once, or, if half of it is sent, when the rest is; its
+ * answer is dropped (P12: deferred polls and fetches are cancelled at the server, CancelDeferredRequest).
  */
 void iggy_client_call(struct iggy_client *c, struct iggy_request *r, uint32_t code, const void *in);
 
