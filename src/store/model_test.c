@@ -248,37 +248,44 @@ static void *reader(void *seed_ptr) {
     return NULL;
 }
 
-/* And now and then drops one segment more, or all. */
 static void *retainer(void *unused) {
-    for (int round = 1; !atomic_load(&race.done); round++) {
+    while (!atomic_load(&race.done)) {
         int32_t dropped;
         struct store_retention keep = {.ms = -1, .bytes = 300000};
         if (partition_retain(race.log.p, &keep, 0, &dropped))
-            atomic_fetch_add(&race.bad, 1);
-        if (round % 8 == 0 && partition_drop(race.log.p, round % 32 == 0 ? -1 : 1, &dropped))
-            atomic_fetch_add(&race.bad, 1);
-        if (partition_end(race.log.p) > 0 && partition_segments_count(race.log.p) < 1)
             atomic_fetch_add(&race.bad, 1);
         usleep(500);
     }
     return unused;
 }
 
-TEST(readers_and_retention_beside_a_writer_see_only_whole_batches) {
-    pthread_t threads[READERS + 1];
+static void *dropper(void *unused) {
+    for (int round = 1; !atomic_load(&race.done); round++) {
+        if (partition_drop(race.log.p, round % 8 == 0 ? -1 : 1, NULL))
+            atomic_fetch_add(&race.bad, 1);
+        if (partition_end(race.log.p) > 0 && partition_segments_count(race.log.p) < 1)
+            atomic_fetch_add(&race.bad, 1);
+        usleep(2000);
+    }
+    return unused;
+}
+
+TEST(readers_retention_and_dropping_beside_a_writer_see_only_whole_batches) {
+    pthread_t threads[READERS + 2];
     memset(&race, 0, sizeof race);
     race.log = log_open(log_dir(), 50000);
     CHECK_EQ(partition_open(race.log.p, NULL), ST_OK);
     for (uintptr_t i = 0; i < READERS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, reader, (void *)(i + 1)), 0);
     CHECK_EQ(pthread_create(&threads[READERS], NULL, retainer, NULL), 0);
+    CHECK_EQ(pthread_create(&threads[READERS + 1], NULL, dropper, NULL), 0);
     for (int i = 0; i < RACE_APPEND; i++) {
         CHECK_EQ(log_append(&race.log, 1, RACE_BYTES, i), ST_OK);
         if (i % 500 == 0)
             CHECK_EQ(partition_sync(race.log.p), ST_OK);
     }
     atomic_store(&race.done, true);
-    for (int i = 0; i <= READERS; i++)
+    for (int i = 0; i < READERS + 2; i++)
         pthread_join(threads[i], NULL);
     CHECK_EQ(race.bad, 0);
     CHECK(race.reads > 0);

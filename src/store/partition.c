@@ -24,6 +24,7 @@ struct partition *partition_new(struct log_env *env, uint32_t stream_id, uint32_
     p->env = env;
     snprintf(p->folder, sizeof p->folder, "topics/%u/%u/%d", stream_id, topic_id, index);
     pthread_mutex_init(&p->open_lock, NULL);
+    pthread_mutex_init(&p->front_lock, NULL);
     pthread_mutex_init(&p->write_lock, NULL);
     pthread_mutex_init(&p->lock, NULL);
     if (env->user_init)
@@ -58,6 +59,7 @@ void partition_free(struct partition *p) {
         p->env->user_release(p->user);
     drop_segments(p);
     pthread_mutex_destroy(&p->open_lock);
+    pthread_mutex_destroy(&p->front_lock);
     pthread_mutex_destroy(&p->write_lock);
     pthread_mutex_destroy(&p->lock);
     mem_free(p);
@@ -70,6 +72,8 @@ void partition_delete(struct partition *p) {
     drop_segments(p);
     pthread_mutex_unlock(&p->write_lock);
     pthread_mutex_unlock(&p->open_lock);
+    if (p->env->user_gone)
+        p->env->user_gone(p->user);
 }
 
 enum status partition_reserve_segment(struct partition *p) {
@@ -131,6 +135,10 @@ int64_t partition_start(const struct partition *p) {
 
 int64_t partition_end(const struct partition *p) {
     return atomic_load(&p->end);
+}
+
+bool partition_deleted(const struct partition *p) {
+    return atomic_load(&p->deleted);
 }
 
 bool partition_is_open(const struct partition *p) {
@@ -516,12 +524,14 @@ enum status partition_retain(struct partition *p, const struct store_retention *
                              int32_t *segments_out) {
     int32_t dropped = 0;
     enum status st = partition_ensure_open(p);
+    pthread_mutex_lock(&p->front_lock);
     if (!st)
         st = seal_if_too_old(p, now_wall_ms);
     for (bool over = true; !st && over;) {
         st = drop_oldest(p, keep, now_wall_ms, &over);
         dropped += !st && over;
     }
+    pthread_mutex_unlock(&p->front_lock);
     *segments_out = dropped;
     return st;
 }
@@ -550,6 +560,7 @@ enum status partition_drop(struct partition *p, int32_t count, int32_t *segments
     int32_t dropped = 0;
     int64_t upto = INT64_MAX; /* what is appended meanwhile stays */
     enum status st = partition_ensure_open(p);
+    pthread_mutex_lock(&p->front_lock);
     if (!st && count < 0)
         st = seal_all(p, &upto);
     while (!st && (count < 0 || dropped < count)) {
@@ -564,6 +575,8 @@ enum status partition_drop(struct partition *p, int32_t count, int32_t *segments
     }
     if (dropped > 0)
         st = file_sync_folder(p->env->dir_fd, p->folder);
-    *segments_out = dropped;
+    pthread_mutex_unlock(&p->front_lock);
+    if (segments_out)
+        *segments_out = dropped;
     return atomic_load(&p->deleted) ? ST_NOT_FOUND : st;
 }

@@ -1,6 +1,6 @@
 /*
  * The inside of struct partition, for partition.c (open, append, sync, retention), recover.c and partition_read.c.
- * The order of locks: open_lock, write_lock, lock, then the store's idle_lock.
+ * The order of locks: open_lock, front_lock, write_lock, lock, then the store's idle_lock.
  */
 #ifndef STORE_PARTITION_H
 #define STORE_PARTITION_H
@@ -24,6 +24,7 @@ struct partition {
     struct partition *retired_next; /* the topic's */
     char folder[48];                /* below the data folder */
     pthread_mutex_t open_lock;      /* held over the I/O of opening */
+    pthread_mutex_t front_lock;     /* held over dropping segments, by retention or by partition_drop */
     pthread_mutex_t write_lock; /* held over the I/O of writing, not of syncing; nobody who reads takes it */
     pthread_mutex_t lock;       /* for segments, hints and the active index; never held over I/O */
     _Atomic bool is_open, deleted;

@@ -500,6 +500,34 @@ TEST(the_callers_memory_beside_a_partition_lives_as_long_as_it) {
     CHECK_EQ(releases, 3);
 }
 
+static int gone;
+static void user_gone(void *user) {
+    gone = gone * 10 + *(int *)user;
+}
+
+TEST(the_caller_is_told_once_of_each_partition_that_is_deleted_or_shrunk_away) {
+    struct log l = {0};
+    struct store_error error;
+    struct store_settings settings = fixture_settings(log_dir(), MIB);
+    settings.user_bytes = sizeof(int);
+    settings.user_gone = user_gone;
+    CHECK_EQ(store_open(&settings, &l.s, &error), ST_OK);
+    CHECK_EQ(store_stream_ensure(l.s, STR("kafka")), ST_OK);
+    l.t = fixture_topic(l.s, "t", 4);
+    for (int i = 0; i < 4; i++)
+        *(int *)partition_user(topic_partition(l.t, i)) = i + 1;
+    struct partition *last = topic_partition(l.t, 3), *first = topic_partition(l.t, 0);
+    CHECK(!partition_deleted(last));
+    CHECK_EQ(store_topic_shrink(l.s, l.t, 2), ST_OK);
+    CHECK_EQ(gone, 34);
+    CHECK(partition_deleted(last));
+    CHECK(!partition_deleted(first));
+    CHECK_EQ(store_topic_delete(l.s, l.t), ST_OK);
+    CHECK_EQ(gone, 3412);
+    CHECK(partition_deleted(first));
+    log_close(&l);
+}
+
 TEST_OOM(reading_and_appending_survive_any_failed_allocation) {
     static char dir[64];
     struct store_settings settings;

@@ -19,8 +19,9 @@
 struct log_env {
     int dir_fd; /* of the data folder */
     int64_t segment_bytes, segment_ms;
-    size_t user_bytes; /* this and the next two: struct store_settings */
+    size_t user_bytes; /* this and the next three: struct store_settings */
     void (*user_init)(void *user);
+    void (*user_gone)(void *user);
     void (*user_release)(void *user);
     uint64_t boot; /* names this run of the machine */
     int64_t (*now_wall_ms)(void);

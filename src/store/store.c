@@ -256,6 +256,7 @@ enum status store_open(const struct store_settings *settings, struct store **out
     s->env.segment_ms = settings->segment_ms;
     s->env.user_bytes = settings->user_bytes;
     s->env.user_init = settings->user_init;
+    s->env.user_gone = settings->user_gone;
     s->env.user_release = settings->user_release;
     s->env.now_wall_ms = settings->now_wall_ms ? settings->now_wall_ms : clock_wall_ms;
     s->env.boot = boot_hash();

@@ -26,6 +26,7 @@ struct store_settings {
     int64_t segment_ms;    /* or when its first batch is older than this; <= 0: never */
     size_t user_bytes;     /* memory beside each partition for the caller (partition_user); 0: none */
     void (*user_init)(void *user); /* on its zeroed memory, before anyone finds the partition; may be NULL */
+    void (*user_gone)(void *user); /* partition_deleted from now on; short; may be NULL. Any thread */
     void (*user_release)(void *user); /* before that memory goes; may be NULL */
     int64_t (*now_wall_ms)(void); /* tests: the clock that segments age by; NULL: clock_wall_ms. Any thread */
 };
@@ -60,11 +61,13 @@ struct store_setting {
     char *key, *value; /* owned by the topic */
 };
 
-/* What does not change while a topic lives. A recreated topic is another one, with another id. */
+/*
+ * What a topic is called. None of it ever changes: after a rename topic_info gives another one, with another name alone; this one
+ * stays readable, on any thread, as long as the topic is held. A recreated topic is another one, with another id.
+ */
 struct topic_info {
-    const char *name; /* terminated; as long as the topic is held */
-    struct str
-        name_str; /* after a rename another topic_info has the new one; the old text stays as long as the topic */
+    const char *name; /* terminated */
+    struct str name_str;
     struct uuid id;
     uint32_t stream_id, topic_id; /* Iggy's numbers */
     int64_t created_us;           /* wall clock */
@@ -73,12 +76,12 @@ struct topic_info {
 /* ---- streams ---- */
 
 struct stream_info {
-    uint32_t id; /* never given again */
-    int64_t created_us;
-    char name[256]; /* terminated */
+    uint32_t id;        /* from 1, never given again */
+    int64_t created_us; /* wall clock */
+    char name[256];     /* terminated */
 };
 
-/* Make the stream when it is missing. Writes the catalog durably. ST_BAD_NAME: not 1-255 bytes; ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
+/* Make the stream when it is missing. Writes the catalog durably. ST_BAD_NAME: not 1-255 bytes, or a zero among them; ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
 enum status store_stream_ensure(struct store *s, struct str name) MUST_USE;
 
 /* As store_stream_ensure, but ST_EXISTS when it is there. out may be NULL. */
@@ -104,16 +107,23 @@ struct topic *store_topic_in(struct store *s, uint32_t stream_id, struct str nam
 enum status store_topics_in(struct store *s, uint32_t stream_id, struct topic ***out,
                             int32_t *count_out) MUST_USE;
 
-/* The uuid stays. ST_NOT_FOUND; ST_EXISTS; ST_BAD_NAME. */
+/*
+ * The uuid stays; topic_info is another one then, and who read the older one may go on reading it as long as the topic is held.
+ * ST_NOT_FOUND; ST_EXISTS; ST_BAD_NAME; ST_POLICY: renamed 10,000 times since the start. Others as store_topic_create.
+ */
 enum status store_topic_rename(struct store *s, struct topic *t, struct str name) MUST_USE;
-/* Drop partitions from the end, with what is in them; readers and writers of those get ST_NOT_FOUND. ST_INVALID: not fewer than there are. */
+/*
+ * Drop partitions from the end, with what is in them and their committed offsets; readers and writers of those get ST_NOT_FOUND.
+ * ST_INVALID: not fewer than there are; ST_NOT_FOUND: deleted; ST_POLICY: 10,000 partitions of it were dropped since the start
+ * (each lives on until the topic goes). Others as store_topic_create. Blocks, also while the topic grows, shrinks or is deleted.
+ */
 enum status store_topic_shrink(struct store *s, struct topic *t, int32_t partitions_count) MUST_USE;
 
 /*
  * Create a topic with partitions_count partitions (>= 0) in an existing stream.
  * settings: count key/value pairs to remember; borrowed.
  * out: held for the caller (topic_unref); may be NULL.
- * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_BAD_NAME: not 1-255 bytes; ST_INVALID: the count; ST_IO, ST_NO_SPACE, ST_READ_ONLY,
+ * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_BAD_NAME: not 1-255 bytes, or a zero among them; ST_INVALID: the count; ST_IO, ST_NO_SPACE, ST_READ_ONLY,
  * ST_NO_MEMORY. All or nothing, also after a crash.
  */
 struct store_topic_new {
@@ -129,7 +139,8 @@ enum status store_topic_create(struct store *s, const struct store_topic_new *wa
 /* Forget the topic and remove its files. Those who hold it get ST_NOT_FOUND from then on. ST_NOT_FOUND, ST_IO. */
 enum status store_topic_delete(struct store *s, struct topic *t) MUST_USE;
 
-/* Grow to partitions_count. ST_INVALID: not more than there are; ST_NOT_FOUND: deleted meanwhile; ST_IO ... */
+/* Grow to partitions_count. ST_INVALID: not more than there are; ST_NOT_FOUND: deleted meanwhile; ST_IO (also: files of partitions that
+ * were dropped before can't be removed) ... */
 enum status store_topic_grow(struct store *s, struct topic *t, int32_t partitions_count) MUST_USE;
 
 /* Replace all settings. ST_NOT_FOUND, ST_IO ... */
@@ -156,7 +167,7 @@ char *topic_setting(const struct topic *t, const char *key);
 void topic_settings_each(const struct topic *t, void (*fn)(void *user, const char *key, const char *value),
                          void *user);
 
-/* NULL: no such partition. Lives as long as the topic is held. */
+/* NULL: no such partition. Lives as long as the topic is held, also when the topic shrinks. */
 struct partition *topic_partition(struct topic *t, int32_t index);
 
 /* ---- partitions ---- */
@@ -184,6 +195,7 @@ enum status partition_open(struct partition *p, int64_t *cut_bytes_out) MUST_USE
 int64_t partition_start(const struct partition *p);
 int64_t partition_end(const struct partition *p);
 bool partition_is_open(const struct partition *p); /* so that the two above are true; allowed on a loop */
+bool partition_deleted(const struct partition *p); /* with its topic, or by shrinking; allowed on a loop */
 
 /*
  * Write batches at the end, in order, all or none of them. One writer at a time: the caller's matter (backend/store's queue).
@@ -249,13 +261,15 @@ struct store_retention {
     int64_t ms;    /* a sealed segment whose greatest timestamp is older goes */
     int64_t bytes; /* the oldest sealed segments go while the rest is not smaller */
 };
-/* Drop what is over. Also seals a segment that is too old. segments_out: how many went. Blocks; not beside another of its kind. */
+/* Drop what is over. Also seals a segment that is too old. segments_out: how many went. Blocks, also while another of its kind, or partition_drop, runs. */
 enum status partition_retain(struct partition *p, const struct store_retention *keep, int64_t now_wall_ms,
                              int32_t *segments_out) MUST_USE;
 
 /*
- * Drop whole segments from the front: the oldest `count` sealed ones; or everything that is stored (count -1), after which the log starts
- * at its end: offsets go on. segments_out: how many went. Blocks; not beside partition_retain.
+ * Drop whole segments from the front: the oldest `count` sealed ones, as many as there are; or everything that is stored (count -1), after
+ * which the log starts at its end: offsets go on. segments_out (may be NULL): how many went. Blocks, also while retention runs.
+ * ST_OK: on stable storage, no crash brings it back. ST_IO: some may be left, or a sync failed (as partition_sync); ST_CORRUPT,
+ * ST_READ_ONLY, with count -1: closed to appends, nothing went; ST_NOT_FOUND: deleted; ST_NO_SPACE, ST_NO_MEMORY: nothing went.
  */
 enum status partition_drop(struct partition *p, int32_t count, int32_t *segments_out) MUST_USE;
 

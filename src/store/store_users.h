@@ -28,7 +28,7 @@ struct store_group {
     struct str name; /* unique for the topic */
 };
 
-/* Anything but ST_OK from fn ends the walk and is returned. In id order. ST_IO, ST_CORRUPT, ST_NO_MEMORY. */
+/* Anything but ST_OK from fn ends the walk and is returned; fn must not call back into the store. In id order. ST_IO, ST_CORRUPT, ST_NO_MEMORY. */
 enum status store_each_user(struct store *s, enum status (*fn)(void *, const struct store_user *),
                             void *user) MUST_USE;
 enum status store_each_token(struct store *s, enum status (*fn)(void *, const struct store_token *),
@@ -42,11 +42,12 @@ enum status store_user_add(struct store *s, const struct store_user *u, uint32_t
 enum status store_user_set(struct store *s, const struct store_user *u) MUST_USE;
 enum status store_user_remove(struct store *s, uint32_t id) MUST_USE; /* with its tokens. ST_NOT_FOUND */
 
-enum status store_token_add(struct store *s, const struct store_token *t) MUST_USE; /* ST_EXISTS: the name */
+/* ST_EXISTS: the name, or the hash; ST_NOT_FOUND: the user. */
+enum status store_token_add(struct store *s, const struct store_token *t) MUST_USE;
 enum status store_token_remove(struct store *s, uint32_t user_id,
                                struct str name) MUST_USE; /* ST_NOT_FOUND */
 
-/* ST_EXISTS: the name; ST_NOT_FOUND: the topic. Groups go with their topic. */
+/* ST_EXISTS: the name; ST_NOT_FOUND: the topic, or (removing) the group. Groups go with their topic. */
 enum status store_group_add(struct store *s, uint32_t stream_id, uint32_t topic_id, struct str name,
                             uint32_t *group_id_out) MUST_USE;
 enum status store_group_remove(struct store *s, uint32_t stream_id, uint32_t topic_id,
