@@ -239,7 +239,7 @@ static void lane_round(struct lane *lane, struct append_slot **slots, int32_t co
     if (st && st != ST_NOT_FOUND)
         topic_complain(lane->write_topic, "append failed", st);
     if (!st)
-        lane_wake(lane, false);
+        lane_wake(lane);
     lane_answer(lane, slots, count, st);
 }
 

@@ -86,6 +86,7 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
         .segment_ms = settings->segment_ms,
         .user_bytes = sizeof(struct lane),
         .user_init = lane_init,
+        .user_gone = lane_gone,
         .user_release = lane_release,
     };
     st = store_open(&want, &b->store, error);

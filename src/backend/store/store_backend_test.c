@@ -3,6 +3,7 @@
 #include "backend/store/rig_test.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "store/store.h"
 #include "testing/test.h"
 #include "wire/records.h"
 
@@ -315,6 +316,38 @@ TEST(a_watch_wakes_when_its_topic_goes) {
     RUN(&rig, read, &w.read);
     CHECK_EQ(w.part.status, ST_NOT_FOUND);
     backend_read_release(rig.backend, &w.read);
+    rig_close(&rig);
+}
+
+TEST(a_watch_on_a_topic_that_went_after_its_read_ends_at_once) {
+    struct rig rig;
+    struct waiting w;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    w.part = read_part("orders", 0, 0);
+    w.read = read_of(&w.part, 1);
+    RUN(&rig, read, &w.read);
+    struct backend_delete_part part = {.name = STR("orders")};
+    struct backend_delete call = {
+        .arena = &rig.arena, .parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+    RUN(&rig, delete, &call);
+    w.watch = (struct backend_watch){.read = &w.read, .bytes_min = 1, .deadline_ms = clock_ms() + LONG_MS};
+    turn_start(&w.turn, &rig, 1, &w.watch.op, &w.watch, begin_watch);
+    wait_end(&w, &rig, ST_OK);
+    rig_close(&rig);
+}
+
+TEST(a_watch_wakes_when_its_partition_is_shrunk_away) {
+    struct rig rig;
+    struct waiting w;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    wait_begin(&w, &rig, 1, LONG_MS);
+    struct store *store = store_backend_store(rig.backend);
+    struct topic *t = store_topic_find(store, STR("kafka"), STR("orders"));
+    CHECK_EQ(store_topic_shrink(store, t, 0), ST_OK);
+    topic_unref(t);
+    wait_end(&w, &rig, ST_OK);
     rig_close(&rig);
 }
 

@@ -94,8 +94,11 @@ void append_slot_finish(struct append_slot *slot, enum status st);
 
 /* ---- waiting for data (watch.c) ---- */
 
-/* Something was appended, or the topic is going (gone): wake who waits for it. Any thread. */
-void lane_wake(struct lane *lane, bool gone);
+/* Something was appended: wake who waits for it. Any thread. */
+void lane_wake(struct lane *lane);
+
+/* The lane's partition was deleted: wake all who wait there. The store's user_gone. */
+void lane_gone(void *memory);
 
 /* ---- a blocking call in the pool ---- */
 

@@ -203,8 +203,6 @@ static enum status delete_one(struct store_backend *b, struct topic *t) {
         return st;
     }
     log_line(LOG_INFO, "store", "topic deleted", LSTR("topic", topic_info(t)->name_str));
-    for (int32_t i = 0; i < topic_partitions_count(t); i++)
-        lane_wake(lane_of(topic_partition(t, i)), true);
     return ST_OK;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Waiting for data: a watch hangs one slot on the lane of each partition it reads, and fires once.
  *
- *   append -> lane_wake: enough there? -> [the watch's loop] watch_end: take the slots off, complete
+ *   append -> lane_wake: enough there?; deleted -> lane_gone -> [the watch's loop] watch_end: take the slots off, complete
  *   deadline, cancel ------------------------^
  *
  * Whoever sets `fired` first decides the outcome. Slots of other lanes are taken off on the watch's own loop, so no lane
@@ -97,7 +97,7 @@ static bool slot_is_met(const struct watch_slot *slot) {
     return watch_is_met_by_all(state);
 }
 
-void lane_wake(struct lane *lane, bool gone) {
+static void wake(struct lane *lane, bool gone) {
     pthread_mutex_lock(&lane->lock);
     for (struct link *l = lane->watchers.next; l != &lane->watchers; l = l->next) {
         struct watch_slot *slot = container_of(l, struct watch_slot, link);
@@ -107,8 +107,18 @@ void lane_wake(struct lane *lane, bool gone) {
     pthread_mutex_unlock(&lane->lock);
 }
 
-static void watch_hang(struct watch_state *state) {
+void lane_wake(struct lane *lane) {
+    wake(lane, false);
+}
+
+void lane_gone(void *memory) {
+    wake(memory, true);
+}
+
+/* True: a partition was deleted since it was read, and nobody would wake the watch any more. */
+static bool watch_hang(struct watch_state *state) {
     const struct backend_read *r = state->call->read;
+    bool gone = false;
     for (int32_t i = 0; i < r->parts_count; i++) {
         struct partition *p = read_partition(r, i);
         if (!p)
@@ -120,7 +130,9 @@ static void watch_hang(struct watch_state *state) {
         pthread_mutex_lock(&slot->lane->lock);
         list_push_tail(&slot->lane->watchers, &slot->link);
         pthread_mutex_unlock(&slot->lane->lock);
+        gone |= partition_deleted(p);
     }
+    return gone;
 }
 
 void store_watch_op(struct backend *backend, struct backend_watch *w) {
@@ -140,7 +152,7 @@ void store_watch_op(struct backend *backend, struct backend_watch *w) {
         watch_fire(state, ST_TIMED_OUT);
         return;
     }
-    watch_hang(state);
-    if (watch_is_met_by_all(state)) /* something came between the read and now */
+    bool gone = watch_hang(state);
+    if (gone || watch_is_met_by_all(state)) /* something came between the read and now */
         watch_fire(state, ST_OK);
 }
