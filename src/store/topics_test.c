@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -387,6 +389,51 @@ TEST(a_topic_does_not_grow_over_files_that_could_not_be_removed_neither_at_once_
         l = log_open(dir, 1 << 20);
         CHECK_EQ(store_leftovers_removed(l.s), 0);
         CHECK_EQ(end_of(l.t, 3), 1); /* what was written since is nobody's left-over */
+        log_close(&l);
+    }
+}
+
+/* Grow, fill, shrink, and so on until killed; a byte into the pipe for each step. */
+static void change_until_killed(const char *dir, int pipe_fd) {
+    struct log l = log_open(dir, 1 << 20);
+    for (;;) {
+        CHECK_EQ(write(pipe_fd, "", 1), 1);
+        CHECK_EQ(store_topic_grow(l.s, l.t, 4), ST_OK);
+        CHECK_EQ(write(pipe_fd, "", 1), 1);
+        fill(l.t);
+        CHECK_EQ(write(pipe_fd, "", 1), 1);
+        CHECK_EQ(store_topic_shrink(l.s, l.t, 1), ST_OK);
+    }
+}
+
+TEST(a_kill_at_any_moment_leaves_the_partitions_of_before_or_after_and_no_files_of_others) {
+    const char *dir = log_dir();
+    for (int steps = 1; steps <= 24; steps++) {
+        int ends[2];
+        char byte, path[64];
+        CHECK_EQ(pipe(ends), 0);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            change_until_killed(dir, ends[1]);
+            _exit(1);
+        }
+        for (int i = 0; i < steps; i++)
+            CHECK_EQ(read(ends[0], &byte, 1), 1);
+        kill(child, SIGKILL);
+        CHECK_EQ(waitpid(child, NULL, 0), child);
+        close(ends[0]);
+        close(ends[1]);
+
+        struct log l = log_open(dir, 1 << 20);
+        int32_t count = topic_partitions_count(l.t);
+        CHECK(count == 1 || count == 4);
+        for (int32_t i = 1; i < 4; i++) {
+            snprintf(path, sizeof path, "topics/1/1/%d", i);
+            CHECK(i < count ? end_of(l.t, i) <= 1 : !exists(dir, path));
+        }
+        if (count == 4)
+            CHECK_EQ(store_topic_shrink(l.s, l.t, 1), ST_OK);
         log_close(&l);
     }
 }
