@@ -16,11 +16,13 @@
  * - A partition named twice is answered once, by its later entry (D2-6).
  * - By topic id from v13 (KIP-516). Record slices are the backend's until the answer has left.
  */
+#include "base/clock.h"
 #include "kafka/errors.h"
 #include "kafka/names.h"
 #include "kafka/request.h"
 #include "kafka/topic_name.h"
 
+#define FETCH_READ_MS     15000              /* F-1: of one round, where the log is on another machine */
 #define FETCH_BYTES_NEAR  ((int64_t)1 << 20) /* for each FETCH_RTT_US of the client's round trip: 2 GB/s */
 #define FETCH_RTT_US      500
 #define FETCH_BYTES_MAX   ((int64_t)55 << 20) /* Kafka's fetch.max.bytes */
@@ -166,6 +168,7 @@ static void fetch_read(struct fetch *f) {
     struct request *r = f->request;
     request_waits_for(r, fetch_on_read);
     op_init(&f->read.op, r->loop, fetch_on_read);
+    f->read.deadline_ms = clock_ms() + FETCH_READ_MS;
     backend_read(r->kafka->settings.backend, &f->read);
 }
 
