@@ -127,7 +127,7 @@ static enum status reply_write_header(struct server_request *r, const struct rep
                   .client = h->client,
                   .op = plane == IGGY_PLANE_METADATA ? op : 0,
                   .commit = r->session ? op : 0,
-                  .timestamp_us = committed ? (uint64_t)clock_wall_ms() * 1000 : h->timestamp_us,
+                  .timestamp_us = committed ? (uint64_t)clock_wall_us() : h->timestamp_us,
                   .request = h->request,
                   .operation = r->command ? r->command->reply_operation : h->operation,
                   .status = reply->status,
@@ -145,7 +145,7 @@ static enum status reply_write_body(struct server_request *r, const struct reply
     struct wbuf *w = &r->write.out;
     if (reply->status != 0 || reply->empty)
         return ST_OK;
-    enum status st = r->command ? iggy_reply_begin(r->command->operation, reply->result, w) : ST_OK;
+    enum status st = r->command ? iggy_reply_begin(r->command->reply_operation, reply->result, w) : ST_OK;
     if (!st && reply->result == 0 && reply->answer)
         st = iggy_encode(r->command->answer(), r->version, reply->answer, w);
     for (int32_t i = 0; !st && reply->tail && i < reply->tail->pieces_count; i++)
@@ -239,7 +239,7 @@ static bool is_found_early(uint32_t code) {
 
 void request_refuse(struct server_request *r, uint32_t code) {
     bool in_result = request_plane(r) == IGGY_PLANE_METADATA &&
-                     iggy_operation_has_result(r->command->operation) && !is_found_early(code);
+                     iggy_operation_has_result(r->command->reply_operation) && !is_found_early(code);
     if (!in_result) {
         request_refuse_early(r, code);
         return;
@@ -304,9 +304,10 @@ static void request_on_pool(struct work *w) {
 
 static void request_dispatch(struct server_request *r) {
     const struct handler *h = &handlers[r->command->code];
-    if (h->in_pool) {
-        r->alone = true;
+    r->alone = h->in_pool || request_plane(r) == IGGY_PLANE_METADATA;
+    if (r->alone)
         client_run_alone(r->client);
+    if (h->in_pool) {
         work_submit(&r->work, request_on_pool);
     } else {
         h->handle(r);

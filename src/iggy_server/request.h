@@ -2,8 +2,8 @@
  * One request of an Iggy client, from its decoded body to its written reply; what handlers use.
  *
  * Requests of a connection run beside each other, as far as they don't block, and are answered as they get done: clients match replies by
- * number. One that blocks (IN_POOL: the catalog, the users) runs alone: later frames of its connection wait for its reply, so that who
- * creates a topic and sends at once is served.
+ * number. One that blocks (IN_POOL), or changes the catalog or the users, runs alone: later frames of its connection wait for its reply, so
+ * that who creates a topic and sends at once is served.
  * A handler ends its request with exactly one of request_answer, request_done, request_refuse; after that it must not touch it.
  * Who may log in, whether the session is good, repeats of what was done already, bodies that can't be read: settled before a handler runs.
  */

@@ -16,9 +16,9 @@
 
 #define SESSIONS_MAX          8192 /* the oldest without a connection goes */
 #define SESSIONS_KEPT_MS      (2 * 60 * 1000)
-#define SESSIONS_MEMBER_MS    (10 * 1000) /* without a connection: then its places in groups go to others */
-#define SESSION_REPLIES       5           /* of the metadata plane that are kept */
-#define SESSION_SENDS         128         /* of the partition plane that are remembered */
+#define SESSIONS_MEMBER_MS    (5 * 1000) /* without a connection: then its places in groups go to others */
+#define SESSION_REPLIES       5          /* of the metadata plane that are kept */
+#define SESSION_SENDS         128        /* of the partition plane that are remembered */
 #define SESSIONS_REPLIES_MAX  ((int64_t)64 << 20) /* bytes of kept replies, all sessions together */
 #define SESSION_ADDRESS_BYTES 64
 

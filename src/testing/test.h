@@ -38,6 +38,6 @@ void test_add(const char *name, CMUnitTestFunction run);
     static void oom_body_##name(void)
 void test_oom(void (*body)(void));
 
-/* A new folder, removed with all in it when the binary ends. Static text, valid until the next 64 calls. */
+/* A new folder, removed with all in it when the binary ends; at most 512. Static text. */
 const char *test_dir(void);
 #endif

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 #define TESTS_MAX 2000
-#define DIRS_MAX  64
+#define DIRS_MAX  512
 
 static struct CMUnitTest tests[TESTS_MAX];
 static size_t tests_count;
