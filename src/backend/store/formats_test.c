@@ -199,6 +199,42 @@ TEST(an_iggy_batch_is_stored_as_sent_with_partition_offset_and_append_time) {
     rig_close(&rig);
 }
 
+/* One message of a producer that numbers its batches. What comes of it; *offset: where. */
+static enum status append_numbered(struct rig *rig, uint16_t epoch, uint32_t sequence, int64_t *offset) {
+    const uint64_t origin = ORIGIN_US;
+    struct bytes batch = messages_at(&origin, 1);
+    struct iggy_batch b;
+    CHECK_EQ(iggy_batch_read(batch, true, &b), ST_OK);
+    b.producer = (struct iggy_producer){.present = true, .id = 77, .epoch = epoch, .base_sequence = sequence};
+    iggy_batch_write_header((uint8_t *)(uintptr_t)batch.ptr, &b);
+    struct backend_append_part part = {.topic = STR("orders"), .records = batch};
+    struct backend_append append = append_of(rig, &part, 1);
+    append.format = FORMAT_IGGY;
+    append.durable = true;
+    RUN(rig, append, &append);
+    free_batch(batch);
+    *offset = part.base_offset;
+    return part.status;
+}
+
+TEST(a_numbered_batch_is_stored_once_and_in_order) {
+    struct rig rig;
+    int64_t offset;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    CHECK_EQ(append_numbered(&rig, 0, 0, &offset), ST_OK);
+    CHECK_EQ(append_numbered(&rig, 0, 1, &offset), ST_OK);
+    CHECK_EQ(offset, 1);
+    CHECK_EQ(append_numbered(&rig, 0, 0, &offset), ST_OK); /* again: where it is */
+    CHECK_EQ(offset, 0);
+    CHECK_EQ(append_numbered(&rig, 0, 3, &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(offset, -1);
+    CHECK_EQ(append_numbered(&rig, 1, 0, &offset), ST_OK);
+    CHECK_EQ(append_numbered(&rig, 0, 2, &offset), ST_FENCED);
+    CHECK_EQ(append_records(&rig, "orders", 0, 1, 10, 5), 3); /* three are there */
+    rig_close(&rig);
+}
+
 TEST(a_kafka_client_reads_what_an_iggy_client_sent) { /* E-10 */
     struct rig rig;
     rig_open(&rig, test_dir(), false);

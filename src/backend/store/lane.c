@@ -32,6 +32,7 @@ void lane_init(void *memory) {
 
 void lane_release(void *memory) {
     struct lane *lane = memory;
+    lane_producers_free(lane->producers);
     pthread_mutex_destroy(&lane->lock);
 }
 
@@ -158,18 +159,35 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
     return slot_is_iggy(slot) ? slot_check_iggy(slot) : slot_check_kafka(b, slot);
 }
 
-/* What a server writes into a batch that it stores. */
-static void slot_assign(struct append_slot *slot, int64_t base_offset) {
+/* What a server writes into a batch that it stores; one of a producer that numbers its batches must be its next one. ST_EXISTS: it is stored. */
+static enum status slot_assign(struct lane *lane, struct append_slot *slot, int64_t base_offset) {
     uint8_t *at = (uint8_t *)(uintptr_t)slot->part->records.ptr;
     struct iggy_batch b;
     slot->part->base_offset = base_offset;
     if (!slot_is_iggy(slot)) {
         batch_assign(at, base_offset, 0);
-    } else if (!iggy_batch_read(slot->part->records, true, &b)) { /* as it was when it was checked */
-        b.partition_id = (uint64_t)slot->part->partition;
-        b.base_offset = (uint64_t)base_offset;
-        b.base_timestamp_us = slot->base_timestamp_us;
-        iggy_batch_write_header(at, &b);
+        return ST_OK;
+    }
+    enum status st = iggy_batch_read(slot->part->records, true, &b); /* as it was when it was checked */
+    if (!st && b.producer.present)
+        st = lane_producers_check(&lane->producers, &b.producer, slot->records_count, base_offset,
+                                  &slot->part->base_offset);
+    if (st)
+        return st;
+    b.partition_id = (uint64_t)slot->part->partition;
+    b.base_offset = (uint64_t)base_offset;
+    b.base_timestamp_us = slot->base_timestamp_us;
+    iggy_batch_write_header(at, &b);
+    return ST_OK;
+}
+
+/* Nothing of a round was stored: neither is it remembered. */
+static void lane_forget(struct lane *lane, struct append_slot **slots, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        struct iggy_batch b;
+        if (slots[i]->stored && slot_is_iggy(slots[i]) &&
+            !iggy_batch_read(slots[i]->part->records, true, &b) && b.producer.present)
+            lane_producers_forget(lane->producers, b.producer.id);
     }
 }
 
@@ -182,7 +200,14 @@ static enum status lane_store(struct lane *lane, struct append_slot **slots, int
         struct append_slot *slot = slots[i];
         if (!slot->stored)
             continue;
-        slot_assign(slot, next);
+        enum status assigned = slot_assign(lane, slot, next);
+        if (assigned == ST_EXISTS) /* answered like the first time, after a sync if that is wanted */
+            continue;
+        if (assigned) {
+            slot->part->status = assigned;
+            slot->stored = false;
+            continue;
+        }
         batches[good++] = (struct store_batch){
             .payload = {slot->part->records.ptr, slot->size_bytes},
             .base_offset = next,
@@ -192,7 +217,10 @@ static enum status lane_store(struct lane *lane, struct append_slot **slots, int
         };
         next += slot->records_count;
     }
-    return good > 0 ? partition_append(lane->partition, batches, good) : ST_OK;
+    enum status st = good > 0 ? partition_append(lane->partition, batches, good) : ST_OK;
+    if (st)
+        lane_forget(lane, slots, count);
+    return st;
 }
 
 static bool slot_wants_sync(const struct lane *lane, const struct append_slot *slot) {

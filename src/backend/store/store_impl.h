@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "backend/store/lane_producers.h"
 #include "backend/store/store_backend.h"
 #include "net/timer.h"
 #include "net/work.h"
@@ -49,6 +50,7 @@ struct lane {
     struct store_backend *backend;          /* set with the first job, with partition */
     struct topic *write_topic, *sync_topic; /* held while writing, syncing */
     struct partition *partition;
+    struct lane_producers *producers; /* owned; the writer's; NULL: none yet */
 };
 
 void lane_init(void *lane);    /* store_settings.user_init */

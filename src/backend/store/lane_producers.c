@@ -1,0 +1,126 @@
+#include "backend/store/lane_producers.h"
+
+#define HASH_NONFATAL_OOM      1
+#define uthash_malloc(size)    mem_take(size)
+#define uthash_free(ptr, size) mem_free(ptr)
+#include <uthash.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+
+#define BATCHES_KEPT  5                     /* as many as Kafka clients have under way */
+#define SEQUENCE_MASK ((uint32_t)INT32_MAX) /* sequences go from 0 to INT32_MAX and begin again */
+#define SEQUENCE_HALF (UINT32_C(1) << 30)   /* what is further behind than this is ahead */
+
+struct kept_batch {
+    uint32_t base_sequence;
+    int32_t count; /* 0: none */
+    int64_t base_offset;
+};
+
+struct lane_producer {
+    UT_hash_handle hh;
+    struct link link; /* in recent */
+    uint64_t id;
+    uint16_t epoch;
+    uint32_t next_sequence;
+    int32_t newest; /* of batches */
+    struct kept_batch batches[BATCHES_KEPT];
+};
+
+struct lane_producers {
+    struct lane_producer *by_id; /* owned */
+    struct link recent;          /* the one that was silent longest first */
+};
+
+static void producer_remove(struct lane_producers *ps, struct lane_producer *p) {
+    HASH_DEL(ps->by_id, p);
+    list_remove(&p->link);
+    mem_free(p);
+}
+
+/* NULL: no memory; then the batch is taken without being remembered. */
+static struct lane_producer *producer_add(struct lane_producers **all, const struct iggy_producer *who) {
+    struct lane_producers *ps = *all;
+    if (!ps) {
+        ps = mem_take_zeroed(1, sizeof *ps);
+        if (!ps)
+            return NULL;
+        list_init(&ps->recent);
+        *all = ps;
+    }
+    struct lane_producer *p = mem_take_zeroed(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->id = who->id;
+    HASH_ADD(hh, ps->by_id, id, sizeof p->id, p);
+    if (!p->hh.tbl) {
+        mem_free(p);
+        return NULL;
+    }
+    list_push_tail(&ps->recent, &p->link);
+    if (HASH_COUNT(ps->by_id) > LANE_PRODUCERS_MAX)
+        producer_remove(ps, container_of(ps->recent.next, struct lane_producer, link));
+    return p;
+}
+
+static void producer_note(struct lane_producer *p, const struct iggy_producer *who, int32_t count,
+                          int64_t base_offset) {
+    if (p->epoch != who->epoch)
+        memset(p->batches, 0, sizeof p->batches);
+    p->epoch = who->epoch;
+    p->next_sequence = (who->base_sequence + (uint32_t)count) & SEQUENCE_MASK;
+    p->newest = (p->newest + 1) % BATCHES_KEPT;
+    p->batches[p->newest] = (struct kept_batch){who->base_sequence, count, base_offset};
+}
+
+/* A batch that doesn't begin where the last one ended. */
+static enum status sequence_check(const struct lane_producer *p, const struct iggy_producer *who,
+                                  int32_t count, int64_t *offset_out) {
+    uint32_t behind = (p->next_sequence - who->base_sequence) & SEQUENCE_MASK;
+    *offset_out = -1;
+    if (behind >= SEQUENCE_HALF || behind < (uint32_t)count)
+        return ST_BAD_SEQUENCE;
+    for (int i = 0; i < BATCHES_KEPT; i++)
+        if (p->batches[i].count == count && p->batches[i].base_sequence == who->base_sequence)
+            *offset_out = p->batches[i].base_offset;
+    return ST_EXISTS;
+}
+
+enum status lane_producers_check(struct lane_producers **all, const struct iggy_producer *who, int32_t count,
+                                 int64_t base_offset, int64_t *offset_out) {
+    struct lane_producer *p = NULL;
+    if (*all)
+        HASH_FIND(hh, (*all)->by_id, &who->id, sizeof who->id, p);
+    if (!p) {
+        p = producer_add(all, who);
+        if (p)
+            producer_note(p, who, count, base_offset);
+        return ST_OK;
+    }
+    list_remove(&p->link);
+    list_push_tail(&(*all)->recent, &p->link);
+    if (who->epoch < p->epoch)
+        return ST_FENCED;
+    if (who->epoch == p->epoch && who->base_sequence != p->next_sequence)
+        return sequence_check(p, who, count, offset_out);
+    producer_note(p, who, count, base_offset);
+    return ST_OK;
+}
+
+void lane_producers_forget(struct lane_producers *ps, uint64_t id) {
+    struct lane_producer *p = NULL;
+    if (ps)
+        HASH_FIND(hh, ps->by_id, &id, sizeof id, p);
+    if (p)
+        producer_remove(ps, p);
+}
+
+void lane_producers_free(struct lane_producers *ps) {
+    struct lane_producer *p, *next;
+    if (!ps)
+        return;
+    HASH_ITER(hh, ps->by_id, p, next)
+    producer_remove(ps, p);
+    mem_free(ps);
+}

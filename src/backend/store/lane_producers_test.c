@@ -1,0 +1,90 @@
+#include "backend/store/lane_producers.h"
+
+#include "base/mem.h"
+#include "testing/test.h"
+
+static struct iggy_producer from(uint64_t id, uint16_t epoch, uint32_t sequence) {
+    return (struct iggy_producer){.present = true, .id = id, .epoch = epoch, .base_sequence = sequence};
+}
+
+/* Ten messages each, at ten times the sequence. */
+static enum status ten(struct lane_producers **ps, struct iggy_producer who, int64_t *offset) {
+    return lane_producers_check(ps, &who, 10, (int64_t)who.base_sequence * 10, offset);
+}
+
+TEST(batches_in_a_row_are_new_and_the_same_again_is_not) {
+    struct lane_producers *ps = NULL;
+    int64_t offset = -7;
+    for (uint32_t i = 0; i < 8; i++)
+        CHECK_EQ(ten(&ps, from(1, 0, i * 10), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, from(1, 0, 70), &offset), ST_EXISTS);
+    CHECK_EQ(offset, 700);
+    CHECK_EQ(ten(&ps, from(1, 0, 30), &offset), ST_EXISTS);
+    CHECK_EQ(offset, 300);
+    CHECK_EQ(ten(&ps, from(1, 0, 20), &offset), ST_EXISTS); /* older than what is kept */
+    CHECK_EQ(offset, -1);
+    CHECK_EQ(ten(&ps, from(1, 0, 80), &offset), ST_OK);
+    lane_producers_free(ps);
+}
+
+TEST(a_gap_and_an_overlap_are_out_of_order) {
+    struct lane_producers *ps = NULL;
+    int64_t offset;
+    CHECK_EQ(ten(&ps, from(1, 0, 0), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, from(1, 0, 20), &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(ten(&ps, from(1, 0, 5), &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(ten(&ps, from(1, 0, 10), &offset), ST_OK);
+    lane_producers_free(ps);
+}
+
+TEST(a_newer_epoch_begins_anew_and_fences_the_older_one) {
+    struct lane_producers *ps = NULL;
+    int64_t offset;
+    CHECK_EQ(ten(&ps, from(1, 3, 40), &offset), ST_OK); /* unknown: wherever it is */
+    CHECK_EQ(ten(&ps, from(1, 4, 0), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, from(1, 3, 50), &offset), ST_FENCED);
+    CHECK_EQ(ten(&ps, from(1, 4, 0), &offset), ST_EXISTS);
+    CHECK_EQ(ten(&ps, from(1, 4, 10), &offset), ST_OK);
+    lane_producers_free(ps);
+}
+
+TEST(sequences_begin_again_after_the_greatest) {
+    struct lane_producers *ps = NULL;
+    int64_t offset;
+    CHECK_EQ(ten(&ps, from(1, 0, (uint32_t)INT32_MAX - 4), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, from(1, 0, 5), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, from(1, 0, (uint32_t)INT32_MAX - 4), &offset), ST_EXISTS);
+    lane_producers_free(ps);
+}
+
+TEST(what_failed_is_forgotten_and_may_come_again) {
+    struct lane_producers *ps = NULL;
+    int64_t offset;
+    CHECK_EQ(ten(&ps, from(1, 0, 0), &offset), ST_OK);
+    lane_producers_forget(ps, 1);
+    CHECK_EQ(ten(&ps, from(1, 0, 0), &offset), ST_OK);
+    lane_producers_forget(ps, 2);
+    lane_producers_forget(NULL, 2);
+    lane_producers_free(ps);
+}
+
+TEST(only_so_many_are_remembered) {
+    struct lane_producers *ps = NULL;
+    int64_t offset;
+    for (uint64_t id = 0; id <= LANE_PRODUCERS_MAX; id++)
+        CHECK_EQ(ten(&ps, from(id, 0, 0), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, from(1, 0, 0), &offset), ST_EXISTS);
+    CHECK_EQ(ten(&ps, from(0, 0, 0), &offset), ST_OK); /* the first was forgotten */
+    lane_producers_free(ps);
+}
+
+TEST(without_memory_batches_are_taken_and_not_remembered) {
+    for (int64_t nth = 1; nth < 6; nth++) {
+        struct lane_producers *ps = NULL;
+        int64_t offset;
+        mem_fail_at(nth);
+        CHECK_EQ(ten(&ps, from(1, 0, 0), &offset), ST_OK);
+        mem_fail_at(0);
+        lane_producers_free(ps);
+    }
+}
