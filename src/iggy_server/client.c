@@ -193,7 +193,10 @@ void client_cancel(struct client *c) {
 void client_cancel_number(struct client *c, uint64_t number) {
     for (struct link *l = c->requests.next; l != &c->requests; l = l->next) {
         struct server_request *r = container_of(l, struct server_request, link);
-        if (r->parked && r->header.request == number)
+        if (!r->deferred || r->header.request != number)
+            continue;
+        r->canceled = true; /* it may be reading just now, and not park any more */
+        if (r->parked)
             op_cancel(r->parked);
     }
 }

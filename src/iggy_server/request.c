@@ -445,7 +445,7 @@ bool request_has_client(const struct server_request *r) {
 }
 
 bool request_must_end(const struct server_request *r) {
-    return atomic_load(&r->server->stopping) || atomic_load(&r->client->left);
+    return r->canceled || atomic_load(&r->server->stopping) || atomic_load(&r->client->left);
 }
 
 void *request_take(struct server_request *r, size_t count, size_t size) {

@@ -51,10 +51,11 @@ struct server_request {
     struct conn_write write;
     struct op hop; /* from the pool to the loop */
     struct work work;
-    int64_t reserved_bytes;       /* of the budget, for the reply */
-    bool alone, deferred, silent; /* silent: it has no reply */
-    bool tracked;                 /* its number began in the session */
-    bool counts;                  /* and will be remembered */
+    int64_t reserved_bytes; /* of the budget, for the reply */
+    bool alone, deferred, canceled;
+    bool silent;  /* it has no reply */
+    bool tracked; /* its number began in the session */
+    bool counts;  /* and will be remembered */
     bool has_confirmation;
     struct iggy_confirmation confirmation; /* of a send that was done */
 };
@@ -74,7 +75,7 @@ void request_end(struct server_request *r, uint32_t code);    /* request_refuse,
 
 /* False: nobody is there to read an answer. On the loop. */
 bool request_has_client(const struct server_request *r);
-/* Whether waiting has no sense any more: the server stops, or the client has gone. On the loop. */
+/* Whether waiting has no sense any more: the server stops, the client has gone, or takes the request back. On the loop. */
 bool request_must_end(const struct server_request *r);
 
 /* Memory of the request, zeroed. NULL: there is no more, and the request has been refused: just return. */
