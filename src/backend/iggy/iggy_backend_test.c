@@ -1,5 +1,6 @@
 #include "backend/iggy/bridge_rig_test.h"
 #include "backend/iggy/producers.h"
+#include "backend/iggy/view.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "iggy/errors.h"
@@ -128,6 +129,46 @@ TEST(one_look_up_serves_all_who_want_a_topic_at_a_time) {
     }
     CHECK(fake_seen(&rig.server, IGGY_CMD_get_topic) <=
           2); /* those that came more than 100 ms later want a newer one */
+    rig_close(&rig);
+}
+
+/* One after the other, each wants to see what is there when it comes. */
+struct presents {
+    struct bridge_loop *loop;
+    struct view_want want;
+    int left;
+    sem_t ended;
+};
+
+static void presents_next(struct op *op) {
+    struct presents *p = container_of(op, struct presents, want.op);
+    view_unref(p->want.view);
+    if (p->left-- == 0) {
+        sem_post(&p->ended);
+        return;
+    }
+    int64_t now = loop_now_ms(p->loop->loop);
+    p->want = (struct view_want){.name = STR("t"), .asked_ms = now, .deadline_ms = now + RIG_WAIT_MS};
+    op_init(&p->want.op, p->loop->loop, presents_next);
+    view_get(p->loop, &p->want);
+}
+
+static void presents_begin(struct bridge_loop *l, void *arg) {
+    struct presents *p = arg;
+    p->loop = l;
+    presents_next(&p->want.op);
+}
+
+TEST(who_wants_to_see_the_present_gets_a_call_of_his_own_within_the_same_millisecond_too) {
+    struct presents p = {.left = 50};
+    rig_open(&rig, (struct rig_options){0});
+    fake_add_topic(&rig.server, "kafka", "t", 1);
+    sem_init(&p.ended, 0, 0);
+    rig_run(&rig, presents_begin, &p);
+    while (sem_wait(&p.ended) != 0)
+        continue;
+    sem_destroy(&p.ended);
+    CHECK_EQ(fake_seen(&rig.server, IGGY_CMD_get_topic), 50);
     rig_close(&rig);
 }
 

@@ -51,6 +51,8 @@ static void run_begin(struct listings *ls) {
             want_end(container_of(ls->wants.next, struct listing_want, link), ST_NO_MEMORY);
         return;
     }
+    for (struct link *l = ls->wants.next; l != &ls->wants; l = l->next)
+        container_of(l, struct listing_want, link)->covered = true;
     list->refs = 1;
     list->asked_ms = loop_now_ms(ls->loop->loop);
     arena_init(&list->memory, NULL, 0, LIST_BYTES_MAX);
@@ -65,7 +67,8 @@ void listing_get(struct bridge_loop *l, struct listing_want *want) {
     op_start(&want->op, NULL);
     want->loop = l;
     want->listing = NULL;
-    if (ls->last && ls->last->asked_ms >= want->asked_ms) {
+    want->covered = false;
+    if (ls->last && ls->last->asked_ms > want->asked_ms) {
         want->listing = ls->last;
         want->listing->refs++;
         op_complete(&want->op, ST_OK);
@@ -165,7 +168,7 @@ static void run_end(struct listing_run *run, enum status st) {
     for (struct link *l = ls->wants.next, *next; l != &ls->wants; l = next) {
         struct listing_want *want = container_of(l, struct listing_want, link);
         next = l->next;
-        if (list->asked_ms < want->asked_ms)
+        if (!want->covered && list->asked_ms <= want->asked_ms)
             continue;
         if (!st) {
             want->listing = list;

@@ -32,6 +32,7 @@ struct listing_want {
     struct listing *listing;
 
     struct bridge_loop *loop; /* the rest is listing.c's */
+    bool covered;             /* the listing under way was begun after it came */
     struct timer timer;
     struct link link;
 };

@@ -324,7 +324,7 @@ static void send_reroute(struct send *s) {
     s->producer->draining = true;
     route_forget(s);
     iggy_request_release(&s->request);
-    view_ask(s, s->view->asked_ms + 1);
+    view_ask(s, s->view->asked_ms);
 }
 
 static void send_on_answer(struct op *op) {

@@ -3,7 +3,8 @@
  *            -> a get_topic is under way, or begins -> view_on_topic -> every want that it is fresh enough for is done
  *   by id    -> the view with that id, else a listing tells the name (listing.h), and then as above
  *
- * A want that came after the call under way was sent, and wants to see what is newer, gets the next one (D2-50).
+ * A want that came after the call under way was sent, and wants to see what is newer, gets the next one (D2-50). Milliseconds can't tell
+ * which of two came first within one: there a view counts as older.
  */
 #include "backend/iggy/view.h"
 
@@ -144,9 +145,14 @@ static void want_take(struct view_want *want, struct topic_view *view) {
     want_end(want, ST_OK);
 }
 
+/* Whether what was asked at asked_ms, before or after this want came, is new enough for it. */
+static bool want_is_met(const struct view_want *want, int64_t asked_ms) {
+    return want->covered || want->asked_ms == 0 || asked_ms > want->asked_ms;
+}
+
 /* e is the topic that is wanted, or may be. */
 static void want_join(struct views *v, struct entry *e, struct view_want *want) {
-    if (e->view && e->view->asked_ms >= want->asked_ms) {
+    if (e->view && want_is_met(want, e->view->asked_ms)) {
         want_take(want, e->view);
         return;
     }
@@ -172,9 +178,9 @@ void view_get(struct bridge_loop *l, struct view_want *want) {
     op_start(&want->op, NULL);
     want->loop = l;
     want->view = NULL;
-    want->since_ms = loop_now_ms(l->loop);
+    want->covered = false;
     struct entry *e = want->name.len >= 0 ? entry_find(v, want->name) : entry_find_id(v, &want->id);
-    if (e && e->view && e->view->asked_ms >= want->asked_ms) {
+    if (e && e->view && want_is_met(want, e->view->asked_ms)) {
         want_take(want, e->view);
         return;
     }
@@ -205,8 +211,9 @@ static void views_on_listing(struct op *op) {
         const struct listed_topic *topic = listing_find_id(list, &want->id);
         if (topic) {
             list_remove(&want->link);
+            want->covered = false;
             want_join_name(v, topic->name, want);
-        } else if (list->asked_ms >= want->since_ms) {
+        } else if (want->covered) {
             want_end(want, ST_UNKNOWN_ID);
         }
     }
@@ -218,9 +225,10 @@ static void views_on_listing(struct op *op) {
 static void views_list(struct views *v) {
     if (list_empty(&v->unknown) || v->listing.op.pending)
         return;
-    struct view_want *first = container_of(v->unknown.next, struct view_want, link);
-    v->listing = (struct listing_want){.asked_ms = first->since_ms,
-                                       .deadline_ms = loop_now_ms(v->loop->loop) + CALL_MS};
+    int64_t now = loop_now_ms(v->loop->loop);
+    for (struct link *l = v->unknown.next; l != &v->unknown; l = l->next)
+        container_of(l, struct view_want, link)->covered = true;
+    v->listing = (struct listing_want){.asked_ms = now, .deadline_ms = now + CALL_MS};
     op_init(&v->listing.op, v->loop->loop, views_on_listing);
     listing_get(v->loop, &v->listing);
 }
@@ -232,7 +240,7 @@ static void entry_fail(struct entry *e, int64_t asked_ms, enum status st) {
     for (struct link *l = e->wants.next, *next; l != &e->wants; l = next) {
         struct view_want *want = container_of(l, struct view_want, link);
         next = l->next;
-        if (want->asked_ms <= asked_ms)
+        if (want_is_met(want, asked_ms))
             want_end(want, st);
     }
 }
@@ -242,6 +250,8 @@ static void entry_ask(struct views *v, struct entry *e) {
     int64_t now = loop_now_ms(l->loop);
     struct iggy_client *client = bridge_control(l);
     struct asking *a = client ? mem_take_zeroed(1, sizeof *a) : NULL;
+    for (struct link *i = e->wants.next; i != &e->wants; i = i->next)
+        container_of(i, struct view_want, link)->covered = true;
     if (!a) {
         entry_fail(e, now, ST_NO_MEMORY);
         return;
@@ -336,7 +346,7 @@ static void view_on_topic(struct op *op) {
         for (struct link *l = e->wants.next, *next; l != &e->wants; l = next) {
             struct view_want *want = container_of(l, struct view_want, link);
             next = l->next;
-            if (want->asked_ms <= asked_ms)
+            if (want_is_met(want, asked_ms))
                 want_take(want, view);
         }
     }

@@ -40,7 +40,7 @@ struct view_want {
     struct topic_view *view;
 
     struct bridge_loop *loop; /* the rest is view.c's */
-    int64_t since_ms;
+    bool covered;             /* there is a call that was sent after it came */
     struct timer timer;
     struct link link;
 };
