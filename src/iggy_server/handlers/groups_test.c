@@ -66,7 +66,9 @@ static void group_life(struct rig *rig, uint32_t version) {
     CHECK(str_equal(made.name, STR("g")));
     CHECK_EQ(create_group(&p, "g", NULL), IGGY_ERR_CONSUMER_GROUP_NAME_ALREADY_EXISTS);
     CHECK_EQ(synced(&p, "g"), -1);
-    CHECK_EQ(peer_call(&p, IGGY_CMD_join_group, &none, NULL), IGGY_ERR_CONSUMER_GROUP_NAME_NOT_FOUND);
+    CHECK_EQ(peer_call(&p, IGGY_CMD_join_group, &none, NULL), IGGY_ERR_CONSUMER_GROUP_ID_NOT_FOUND);
+    CHECK_EQ(peer_call(&p, IGGY_CMD_leave_group, &none, NULL), IGGY_ERR_CONSUMER_GROUP_ID_NOT_FOUND);
+    CHECK_EQ(peer_call(&p, IGGY_CMD_delete_group, &none, NULL), IGGY_ERR_CONSUMER_GROUP_ID_NOT_FOUND);
     CHECK_EQ(peer_call(&p, IGGY_CMD_join_group, &g, NULL), 0);
     CHECK_EQ(peer_call(&q, IGGY_CMD_join_group, &g, NULL), 0);
     CHECK_EQ(synced(&p, "g"), 2);
