@@ -63,9 +63,9 @@ _roots = {}
 
 @pytest.fixture
 def root(server, sdk, logs):
-    """This SDK's client, logged in as root; it stays for the whole run unless it ended."""
+    """This SDK's client, logged in as root; it stays for the whole run unless it ended or lost its server."""
     client = _roots.get(sdk)
-    if client is None or client.process.poll() is not None:
+    if client is None or client.process.poll() is not None or not client.answers():
         client = _roots[sdk] = Client(sdk, server.iggy_address, f"{logs}/{sdk}.err")
         client.login(user=USER, password=PASSWORD)
     return client
@@ -87,7 +87,7 @@ def stream(root, name):
     """A stream of this test's own."""
     root.create_stream(name=name)
     yield name
-    if root.process.poll() is None and root.stream(stream=name):
+    if root.process.poll() is None and root.answers() and root.stream(stream=name):
         root.delete_stream(stream=name)
 
 

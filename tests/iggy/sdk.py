@@ -75,6 +75,14 @@ class Client:
             return refused.code if refused.code is not None else refused.text
         return f"{call} was not refused but answered {answer}"
 
+    def answers(self):
+        """Whether the connection is alive."""
+        try:
+            self.ping()
+            return True
+        except Refused:
+            return False
+
     def kill(self):
         """Without a farewell, as a machine that loses its power."""
         self.process.kill()

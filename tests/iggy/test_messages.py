@@ -65,7 +65,9 @@ def test_a_large_batch_and_large_messages_come_back_whole(root, stream, topic):
     assert payloads(read(root, stream, topic, count=1000)) == [b"%04d" % index * 25 for index in range(1000)]
     large = bytes(range(256)) * 4096 * 4
     root.send(stream=stream, topic=topic, to={"partition": 1}, messages=[message(large), message(large[::-1])])
-    assert payloads(read(root, stream, topic, 1)) == [large, large[::-1]]
+    # An SDK of 0.12.2 asks for some MiB at a time, so that one poll may bring only the first.
+    both = [read(root, stream, topic, 1, how="offset", value=offset, count=1) for offset in (0, 1)]
+    assert [payloads(one) for one in both] == [[large], [large[::-1]]]
 
 
 def test_polls_begin_where_they_say(root, stream, topic):
@@ -174,12 +176,8 @@ def test_the_high_level_producer_and_consumer_work_together(root, connect, strea
     found = consumer.consume(stream=stream, topic=topic, group="readers", count=20)
     assert [(one["partition"], one["offset"], one["payload"]) for one in found] == [(1, index, sent[index]["payload"]) for index in range(20)]
     assert found[19]["headers"] == [["string", "n", "uint32", "19"]]
-    # The consumer stores the offset of a message once it is asked for the next one: 18 at least.
     group = {"stream": stream, "topic": topic, "partition": 1, "consumer": "readers", "kind": 2}
-    consumer.close()
-    place = connect()
-    place.join(stream=stream, topic=topic, group="readers")
-    eventually("stored", lambda: (place.get_offset(**group) or 0) >= 18)
+    eventually("the offset of the last message is stored", lambda: root.get_offset(**group) == 19)
 
 
 @pytest.mark.parametrize("sdk", ["rust-0.12"], indirect=True)

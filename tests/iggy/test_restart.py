@@ -4,7 +4,7 @@ import socket
 import threading
 
 import pytest
-from sdk import PASSWORD, USER, Client, Refused, eventually, message, offsets, payloads
+from sdk import PASSWORD, USER, Client, eventually, message, offsets, payloads
 from server import ROOT_PASSWORD, ROOT_USER, Server
 
 
@@ -64,14 +64,6 @@ def test_everything_acknowledged_is_there_after_a_restart(own, sdk, end):
     assert by_token.me()["user"] == 0
     for one in (client, other, by_token):
         one.close()
-
-
-def answers(client):
-    try:
-        client.ping()
-        return True
-    except Refused:
-        return False
 
 
 class Cut:
@@ -134,7 +126,7 @@ def test_a_client_of_0_12_takes_its_session_up_again_without_a_password(server, 
     for index in range(3):
         client.send(stream=name, topic="t", to={"partition": 0}, messages=[message(f"m{index}")])
         between.cut()
-        eventually("an answer after the cut", lambda: answers(client))
+        eventually("an answer after the cut", client.answers)
     assert between.count >= 4
     found = client.poll(stream=name, topic="t", partition=0, consumer="c", how="first", count=100)
     assert payloads(found) == [b"m%d" % index for index in range(3)]

@@ -317,14 +317,17 @@ class Calls:
         return [from_message(message) for message in found]
 
     async def consume(self, stream, topic, group, count):
-        """The high-level consumer, as a member of a group; it stores each message's offset."""
+        """The high-level consumer, as a member of a group; it stores each message's offset once it is consumed."""
         after = iggy.AutoCommit.After(iggy.AutoCommitAfter.ConsumingEachMessage())
         consumer = await self.client.consumer_group(group, stream, topic, batch_length=10, auto_commit=after, polling_strategy=iggy.PollingStrategy.Next())
-        found = []
-        async for message in consumer.iter_messages():
+        found, enough = [], asyncio.Event()
+
+        async def take(message):
             found.append(from_message(message))
-            if len(found) == count:
-                break
+            if len(found) >= count:
+                enough.set()
+
+        await consumer.consume_messages(take, enough)
         return found
 
     async def store_offset(self, stream, topic, partition, consumer, offset, kind=1):
