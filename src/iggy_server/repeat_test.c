@@ -106,6 +106,7 @@ TEST(the_last_five_changes_are_remembered) {
         CHECK_EQ(create_stream(&p, name, n), 0);
     }
     CHECK_EQ(create_stream(&p, "x", 11), IGGY_ERR_REQUEST_ALREADY_APPLIED);
+    CHECK_EQ(p.h.reply.status, 0); /* it stands in the result section */
     CHECK_EQ(create_stream(&p, "x", 3), IGGY_ERR_REQUEST_ALREADY_APPLIED);
     for (uint64_t n = 12; n <= 16; n++)
         CHECK_EQ(create_stream(&p, "x", n), 0);

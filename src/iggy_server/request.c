@@ -233,7 +233,7 @@ static bool is_found_early(uint32_t code) {
     case IGGY_ERR_READ_ONLY_OPTION:
         return true;
     default:
-        return iggy_error_retry(code) != IGGY_RETRY_NO;
+        return iggy_error_retry(code) != IGGY_RETRY_NO && iggy_error_retry(code) != IGGY_RETRY_DONE;
     }
 }
 
@@ -342,7 +342,7 @@ static bool request_begin(struct server_request *r) {
     if (st)
         request_refuse_early(r, IGGY_ERR_TRANSIENT_NOT_ACCEPTED);
     else if (verdict == SESSION_REFUSE)
-        request_refuse_early(r, answer.code);
+        request_refuse(r, answer.code);
     else if (verdict == SESSION_REPEAT)
         request_repeat(r, &answer);
     else
