@@ -11,6 +11,7 @@ void rig_prepare(struct bridge_rig *rig, struct rig_options o) {
     memset(rig, 0, sizeof *rig);
     fake_start(&rig->server, o.version ? o.version : IGGY_NEWEST);
     arena_init(&rig->arena, NULL, 0, ARENA_MAX);
+    arena_init(&rig->made, NULL, 0, ARENA_MAX);
     CHECK_EQ(work_start(3), ST_OK);
     CHECK_EQ(budget_new(INT64_C(1) << 30, &rig->budget), ST_OK);
     CHECK_EQ(topic_map_set(&rig->map, STR_NULL, STR("default_stream"), STR("kafka")), ST_OK);
@@ -68,6 +69,7 @@ void rig_close(struct bridge_rig *rig) {
     budget_free(rig->budget);
     topic_map_release(&rig->map);
     arena_release(&rig->arena);
+    arena_release(&rig->made);
 }
 
 /* ---- calls ---- */
@@ -164,7 +166,7 @@ struct bytes rig_batch(struct bridge_rig *rig, struct batch_want want) {
     struct batch_builder b;
     struct bytes made;
     int32_t len = want.value_len ? want.value_len : 1;
-    uint8_t *value = arena_take(&rig->arena, (size_t)len);
+    uint8_t *value = arena_take(&rig->made, (size_t)len);
     memset(value, want.letter, (size_t)len);
     CHECK_EQ(batch_builder_init(&b, &out, TIMESTAMP_MS), ST_OK);
     for (int32_t i = 0; i < (want.records_count ? want.records_count : 1); i++)
@@ -176,7 +178,7 @@ struct bytes rig_batch(struct bridge_rig *rig, struct batch_want want) {
         b.base_sequence = want.sequence;
     }
     CHECK_EQ(batch_builder_finish(&b, 0, want.codec, &scratch, &made), ST_OK);
-    uint8_t *copy = arena_take(&rig->arena, (size_t)made.len);
+    uint8_t *copy = arena_take(&rig->made, (size_t)made.len);
     memcpy(copy, made.ptr, (size_t)made.len);
     spare_release(&out);
     spare_release(&scratch);
@@ -185,7 +187,7 @@ struct bytes rig_batch(struct bridge_rig *rig, struct batch_want want) {
 
 void append_of(struct bridge_rig *rig, struct turn *turn, const char *topic, struct bytes records) {
     memset(turn, 0, sizeof *turn);
-    turn->append.parts = arena_take_array(&rig->arena, struct backend_append_part, 1);
+    turn->append.parts = arena_take_array(&rig->made, struct backend_append_part, 1);
     turn->append.parts_count = 1;
     turn->append.parts[0] = (struct backend_append_part){.topic = str_of(topic), .records = records};
     turn->append.zstd_allowed = true;

@@ -26,7 +26,8 @@ struct bridge_rig {
     struct iggy_backend_settings settings;
     struct backend *backend;
     struct bridge *bridge;
-    struct arena arena;
+    struct arena arena; /* of calls: the loops take from it */
+    struct arena made;  /* of what the test makes */
 };
 
 void rig_prepare(struct bridge_rig *rig, struct rig_options options); /* all but the backend */

@@ -278,7 +278,7 @@ static void on_send(struct call *c) {
     iggy_messages_init(&it, &batch);
     CHECK_EQ(iggy_messages_next(&it, &first), ST_OK);
     CHECK(f->sends_count < FAKE_SENDS_MAX);
-    f->sends[f->sends_count++] = (struct fake_send){.conn = c->conn,
+    f->sends[f->sends_count++] = (struct fake_send){.conn = f->conns[c->conn].serial,
                                                     .topic = t->id,
                                                     .partition = partition,
                                                     .messages_count = batch.messages_count,
@@ -398,7 +398,7 @@ static void conn_accept(struct fake_server *f) {
     for (int i = 0; fd >= 0 && i < FAKE_CONNS_MAX; i++) {
         if (f->conns[i].fd >= 0)
             continue;
-        f->conns[i] = (struct fake_conn){.fd = fd};
+        f->conns[i] = (struct fake_conn){.fd = fd, .serial = ++f->serials};
         f->conns_count++;
         pthread_cond_broadcast(&f->changed);
         return;

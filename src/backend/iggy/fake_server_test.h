@@ -20,7 +20,8 @@
 #define FAKE_CODES_MAX      700 /* of commands */
 
 struct fake_conn {
-    int fd; /* -1: free */
+    int fd;     /* -1: free */
+    int serial; /* 1.. ; of no other connection ever */
     uint32_t version;
     uint8_t *in;
     size_t in_len, in_room;
@@ -39,7 +40,7 @@ struct fake_topic {
 
 /* A send that came. */
 struct fake_send {
-    int conn;
+    int conn; /* its serial */
     uint32_t topic, partition, messages_count;
     uint64_t incarnation; /* of the request's context */
     struct iggy_producer producer;
@@ -63,6 +64,7 @@ struct fake_server {
     uint32_t version; /* that it speaks */
     const char *password;
     struct fake_conn conns[FAKE_CONNS_MAX];
+    int serials;
     int conns_count;                     /* open now */
     char streams[FAKE_STREAMS_MAX][256]; /* "": none */
     struct fake_topic topics[FAKE_TOPICS_MAX];
