@@ -1,5 +1,6 @@
 """Start and end of the whole server: its lines, its exit codes, and what ends it."""
 import json
+import re
 import signal
 import socket
 import struct
@@ -136,3 +137,39 @@ def test_signals_about_one_write_do_not_end_it(tmp_path, number):
             client.sendall(API_VERSIONS)
             assert answer(client)[:4] == struct.pack(">i", 7)
         assert gateway.stop() == 0
+
+
+def test_an_iggy_port_in_use_is_one_clear_line_and_exit_code_1(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = run("--bind-addr=127.0.0.1:0", f"--iggy-listen-addr={address}", f"--data-dir={tmp_path}/data", LOG_LEVEL="error",
+                     ROOT_PASSWORD="secret")
+    assert result.returncode == 1
+    assert result.stderr[24:] == (' error app "can\'t listen for Iggy clients (IGGY_KAFKA_IGGY_LISTEN_ADDR, or off)" '
+                                  f'address={address} reason="another process uses it"\n')
+
+
+def test_the_first_start_makes_a_root_user_and_shows_its_password_once(tmp_path):
+    for start in (1, 2):
+        with Gateway(tmp_path, "--iggy-listen-addr=127.0.0.1:0", INSTANCE_ID="0", ROOT_USERNAME="admin") as gateway:
+            assert gateway.stop() == 0
+        shown = [line for line in gateway.lines if "password" in line]
+        if start == 1:
+            assert re.fullmatch(r"iggy-gateway-kafka: made the Iggy user admin with the password [0-9A-Za-z_-]{32} - "
+                                r"it is shown this once only\n", shown[0])
+        assert len(shown) == (1 if start == 1 else 0)
+        assert sum('"listening for Iggy clients" address=127.0.0.1:' in line for line in gateway.lines) == 1
+
+
+def test_a_root_password_that_was_given_is_never_shown(tmp_path):
+    with Gateway(tmp_path, "--iggy-listen-addr=127.0.0.1:0", INSTANCE_ID="0", ROOT_PASSWORD="my-secret-password", LOG_LEVEL="debug") as gateway:
+        assert gateway.stop() == 0
+    assert not any("my-secret-password" in line or "made the Iggy user" in line for line in gateway.lines)
+    for file in (tmp_path / "data").rglob("*"):
+        assert not file.is_file() or b"my-secret-password" not in file.read_bytes()
+
+
+def test_iggy_clients_are_not_listened_for_where_it_says_off(tmp_path):
+    with Gateway(tmp_path, "--iggy-listen-addr=off", INSTANCE_ID="0") as gateway:
+        assert gateway.stop() == 0
+    assert not any("Iggy" in line for line in gateway.lines)
