@@ -1,10 +1,17 @@
 """Servers for the hostile suite. A test that needs other settings makes its own."""
 
+import os
 import resource
+import time
 
 import pytest
+from iggy_client import prepare, serve_honestly
 from kwire import Conn
-from server import Server
+from server import BINARY, Server
+
+with open(BINARY, "rb") as program:
+    SANITIZED = b"__asan_init" in program.read()
+GROWTH = (512 if SANITIZED else 64) << 20  # AddressSanitizer keeps what was freed for a while
 
 
 def pytest_configure():
@@ -28,4 +35,49 @@ def server(shared):
     assert conn.alive() == "open"
     conn.close()
     grown = shared.rss() - before
-    assert grown < 64 << 20, f"resident memory grew by {grown >> 20} MiB"
+    assert grown < GROWTH, f"resident memory grew by {grown >> 20} MiB"
+
+
+def sockets(server):
+    """How many sockets the server has open."""
+    found = 0
+    for number in os.listdir(f"/proc/{server.pid}/fd"):
+        try:
+            found += os.readlink(f"/proc/{server.pid}/fd/{number}").startswith("socket:")
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def settle(server, count, seconds=15):
+    """Until no more than so many sockets are open."""
+    deadline = time.monotonic() + seconds
+    while (found := sockets(server)) > count:
+        assert time.monotonic() < deadline, f"{found} sockets are open, there were {count}"
+        time.sleep(0.02)
+
+
+def unharmed(server, before):
+    """before: rss and sockets. Both are back, and honest clients are served on either side."""
+    settle(server, before[1])
+    serve_honestly(server)
+    conn = Conn(server.bootstrap, timeout=5)
+    assert conn.alive() == "open"
+    conn.close()
+    grown = server.rss() - before[0]
+    assert grown < GROWTH, f"resident memory grew by {grown >> 20} MiB"
+
+
+@pytest.fixture(scope="module")
+def iggy_shared():
+    with Server(iggy=True, READ_TIMEOUT_SECS=2, WRITE_TIMEOUT_SECS=3) as running:
+        yield running
+
+
+@pytest.fixture
+def iggy(iggy_shared):
+    """An Iggy server with the stream and topic that iggy_client.py names. It must be unharmed after each test."""
+    prepare(iggy_shared)
+    before = iggy_shared.rss(), sockets(iggy_shared)
+    yield iggy_shared
+    unharmed(iggy_shared, before)
