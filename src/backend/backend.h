@@ -213,7 +213,13 @@ struct backend_watch {
     void *backend_use;
 };
 
-enum backend_offset_kind { OFFSET_EARLIEST, OFFSET_LATEST, OFFSET_BY_TIME, OFFSET_MAX_TIME };
+enum backend_offset_kind {
+    OFFSET_EARLIEST,
+    OFFSET_LATEST,
+    OFFSET_BY_TIME,
+    OFFSET_MAX_TIME,
+    OFFSET_BY_APPEND, /* the first batch that was appended at append_us or later; embedded log only */
+};
 
 /*
  * Find offsets. ST_OK with offset -1: no record matches. timestamp: of the record found; -1 for EARLIEST and LATEST.
@@ -225,6 +231,7 @@ struct backend_offset_part {
     int32_t partition;
     enum backend_offset_kind kind;
     int64_t timestamp_ms; /* in for BY_TIME; out */
+    uint64_t append_us;   /* in for BY_APPEND; wall clock */
     int64_t offset;
     enum status status;
 };

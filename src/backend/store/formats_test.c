@@ -530,6 +530,45 @@ TEST(offsets_are_found_by_time_over_both_formats) { /* D3-1, D3-2 */
     rig_close(&rig);
 }
 
+static int64_t found_by_append(struct rig *rig, uint64_t append_us) {
+    struct backend_offset_part part = {
+        .topic = STR("orders"), .kind = OFFSET_BY_APPEND, .append_us = append_us};
+    struct backend_offsets call = {.parts = &part, .parts_count = 1};
+    RUN(rig, offsets, &call);
+    CHECK_EQ(part.status, ST_OK);
+    return part.offset;
+}
+
+TEST(batches_are_found_by_the_time_they_were_appended) {
+    enum { BATCHES = 23 };
+    struct rig rig;
+    uint64_t appended_us[BATCHES];
+    const uint64_t origins[] = {ORIGIN_US + 5, ORIGIN_US};
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    CHECK_EQ(found_by_append(&rig, 0), -1);
+    for (int i = 0; i < BATCHES; i++) {
+        CHECK_EQ(append_messages(&rig, 0, origins, 2), i * 2);
+        struct backend_read_part part = read_part("orders", 0, i * 2);
+        struct backend_read read = read_of(&part, 1);
+        struct iggy_batch b;
+        read.format = FORMAT_IGGY;
+        RUN(&rig, read, &read);
+        CHECK_EQ(iggy_batch_read(part.records[0], false, &b), ST_OK);
+        appended_us[i] = b.base_timestamp_us;
+        backend_read_release(rig.backend, &read);
+    }
+    CHECK_EQ(found_by_append(&rig, 0), 0);
+    for (int i = 1; i < BATCHES; i++) {
+        int first = i;
+        while (first > 0 && appended_us[first - 1] == appended_us[i])
+            first--;
+        CHECK_EQ(found_by_append(&rig, appended_us[i]), first * 2);
+    }
+    CHECK_EQ(found_by_append(&rig, appended_us[BATCHES - 1] + 1), -1);
+    rig_close(&rig);
+}
+
 TEST(a_message_without_a_time_is_found_by_its_append_time) {
     struct rig rig;
     rig_open(&rig, test_dir(), false);

@@ -1,8 +1,9 @@
 #include "backend/store/lane_producers.h"
 
-#define HASH_NONFATAL_OOM      1
-#define uthash_malloc(size)    mem_take(size)
-#define uthash_free(ptr, size) mem_free(ptr)
+#define HASH_NONFATAL_OOM          1
+#define uthash_malloc(size)        mem_take(size)
+#define uthash_free(ptr, size)     mem_free(ptr)
+#define HASH_FUNCTION(key, len, h) ((h) = id_hash(key))
 #include <uthash.h>
 
 #include "base/list.h"
@@ -32,6 +33,12 @@ struct lane_producers {
     struct lane_producer *by_id; /* owned */
     struct link recent;          /* the one that was silent longest first */
 };
+
+static unsigned id_hash(const void *key) {
+    uint64_t id;
+    memcpy(&id, key, sizeof id);
+    return (unsigned)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
 
 static void producer_remove(struct lane_producers *ps, struct lane_producer *p) {
     HASH_DEL(ps->by_id, p);

@@ -80,6 +80,52 @@ static enum status partition_offset_by_time(struct partition *p, struct backend_
     return st;
 }
 
+/* The batch that holds an offset: where it begins and ends, and when it was appended, as Iggy clients see it. */
+struct stored_batch {
+    int64_t base_offset, next_offset;
+    uint64_t append_us;
+};
+
+static enum status stored_batch_of(const struct store_run *run, struct stored_batch *out) {
+    struct batch kafka;
+    struct iggy_batch iggy;
+    if (run->format == STORE_FORMAT_KAFKA ? batch_read(run->bytes, &kafka)
+                                          : iggy_batch_read(run->bytes, true, &iggy))
+        return ST_CORRUPT;
+    if (run->format == STORE_FORMAT_KAFKA) {
+        int64_t ms = kafka.max_timestamp > 0 ? kafka.max_timestamp : 0;
+        *out = (struct stored_batch){kafka.base_offset, kafka.base_offset + kafka.last_offset_delta + 1,
+                                     ms < INT64_MAX / 1000 ? (uint64_t)ms * 1000 : UINT64_MAX};
+    } else {
+        *out =
+            (struct stored_batch){(int64_t)iggy.base_offset,
+                                  (int64_t)(iggy.base_offset + iggy.messages_count), iggy.base_timestamp_us};
+    }
+    return ST_OK;
+}
+
+/* By halves, as append times ascend; those of Kafka batches, which have none, may not quite. */
+static enum status partition_offset_by_append(struct partition *p, struct backend_offset_part *part) {
+    int64_t low = partition_start(p), high = partition_end(p);
+    part->timestamp_ms = -1;
+    while (low < high) {
+        struct store_read data = {0};
+        struct stored_batch batch = {0};
+        int64_t middle = low + (high - low) / 2;
+        enum status st = partition_read(p, middle, 0, true, &data);
+        if (!st)
+            st = data.runs_count > 0 ? stored_batch_of(&data.runs[0], &batch) : ST_CORRUPT;
+        store_read_release(&data);
+        if (st)
+            return st;
+        if (batch.append_us >= part->append_us)
+            part->offset = high = batch.base_offset;
+        else
+            low = batch.next_offset;
+    }
+    return ST_OK;
+}
+
 static enum status part_find(struct partition *p, struct backend_offset_part *part) {
     enum status st = partition_open(p, NULL);
     if (st && st != ST_CORRUPT)
@@ -93,6 +139,8 @@ static enum status part_find(struct partition *p, struct backend_offset_part *pa
     case OFFSET_BY_TIME:
     case OFFSET_MAX_TIME:
         return partition_offset_by_time(p, part);
+    case OFFSET_BY_APPEND:
+        return partition_offset_by_append(p, part);
     }
     return ST_INVALID;
 }
