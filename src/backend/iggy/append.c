@@ -106,7 +106,7 @@ static void producer_begin(struct producer *p) {
 }
 
 static bool producer_may_begin(const struct producer *p) {
-    if (list_empty(&p->waiting) || p->preparing || p->sends_count >= SENDS_MAX)
+    if (list_empty(&p->waiting) || p->preparing || p->sends_count >= producers_sends_max(p->loop->producers))
         return false;
     return !container_of(p->waiting.next, struct append_slot, link)->state->converting;
 }

@@ -16,7 +16,8 @@
 #include "net/loop.h"
 
 #define CONNECT_MS       ((int64_t)5000) /* one attempt */
-#define DECODE_CAPS      4  /* D1-43, D1-44: so many partition caps for what is large, and one for the rest */
+#define DECODE_CAPS      4 /* D1-43, D1-44: so many partition caps for what is large, and one for the rest */
+#define ANSWERS_BYTES    ((int64_t)64 << 20)
 #define CLUSTER_ID_BYTES 24 /* 16 bytes in base 64, and the end */
 
 static const struct backend_ops iggy_ops = {
@@ -44,13 +45,14 @@ struct bridge_loop *bridge_here(struct bridge *b) {
     return NULL;
 }
 
-struct iggy_client *bridge_client_new(struct bridge_loop *l, int32_t in_flight_max) {
+struct iggy_client *bridge_client_new(struct bridge_loop *l, int32_t in_flight_max, struct budget *answers) {
     struct iggy_client_settings want;
     struct iggy_client *client;
     if (l->stopping)
         return NULL;
     bridge_client_settings(&l->bridge->settings, l->loop, &want);
     want.in_flight_max = in_flight_max;
+    want.budget = answers;
     if (iggy_client_new(&want, &client))
         return NULL;
     l->open++;
@@ -76,14 +78,14 @@ void bridge_client_settings(const struct iggy_backend_settings *s, struct loop *
 
 struct iggy_client *bridge_control(struct bridge_loop *l) {
     if (!l->control)
-        l->control = bridge_client_new(l, CALLS_FLIGHT_MAX);
+        l->control = bridge_client_new(l, CALLS_FLIGHT_MAX, l->bridge->answers);
     return l->control;
 }
 
 struct iggy_client *bridge_reader(struct bridge_loop *l, uint32_t use) {
     struct iggy_client **reader = &l->readers[use % READERS_MAX];
     if (!*reader)
-        *reader = bridge_client_new(l, READS_FLIGHT_MAX);
+        *reader = bridge_client_new(l, READS_FLIGHT_MAX, l->bridge->settings.budget);
     return *reader;
 }
 
@@ -205,6 +207,8 @@ static enum status bridge_build(struct bridge *b) {
     enum status st = budget_new(cap * DECODE_CAPS, &b->decoding);
     if (!st)
         st = budget_new(cap, &b->decoding_small);
+    if (!st)
+        st = budget_new(ANSWERS_BYTES, &b->answers);
     b->per_loop = mem_take_zeroed((size_t)b->settings.loops_count, sizeof *b->per_loop);
     if (!b->per_loop)
         return ST_NO_MEMORY;
@@ -279,6 +283,7 @@ void iggy_backend_free(struct backend *backend) {
     mem_free(b->per_loop);
     budget_free(b->decoding);
     budget_free(b->decoding_small);
+    budget_free(b->answers);
     sem_destroy(&b->closed);
     texts_free(&b->settings);
     mem_free(b->cluster_id);

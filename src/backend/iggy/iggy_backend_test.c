@@ -695,6 +695,17 @@ TEST(large_batches_wait_for_memory_and_small_ones_of_other_producers_pass) {
     rig_close(&rig);
 }
 
+/* Else requests, which hold it until their answers are there, and those answers would wait for each other. */
+TEST(answers_to_sends_do_not_wait_for_the_memory_of_requests) {
+    rig_open(&rig, (struct rig_options){0});
+    fake_add_topic(&rig.server, "kafka", "t", 1);
+    budget_force(rig.budget, INT64_C(2) << 30);
+    CHECK_EQ(append_run(&rig, "t", rig_batch(&rig, (struct batch_want){.letter = 'a'})), ST_OK);
+    CHECK_EQ(look_up("t", NULL), ST_OK);
+    budget_give(rig.budget, INT64_C(2) << 30);
+    rig_close(&rig);
+}
+
 TEST(a_send_without_an_answer_ends_with_the_request_and_may_have_landed) { /* D1-34 */
     struct turn turn;
     rig_open(&rig, (struct rig_options){0});

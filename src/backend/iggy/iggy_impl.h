@@ -30,8 +30,10 @@ struct bridge {
     struct uuid cluster;                      /* what topic ids are derived from */
     uint32_t version;                         /* at the start */
     struct budget *decoding, *decoding_small; /* D1-43: owned; what mapped records may hold at once */
-    struct bridge_loop *per_loop;             /* owned; settings.loops_count of them */
-    sem_t closed;                             /* posted by each loop whose clients are gone */
+    struct budget
+        *answers; /* owned; of sends, look-ups and changes: what frees memory must not wait for memory */
+    struct bridge_loop *per_loop; /* owned; settings.loops_count of them */
+    sem_t closed;                 /* posted by each loop whose clients are gone */
 };
 
 /* A client that is being closed. */
@@ -67,7 +69,7 @@ struct bridge_loop *bridge_here(struct bridge *b);
 /* Its connections, made when they are missing; NULL: no memory, or it is stopping. use: spreads readers; the same use, the same connection. */
 struct iggy_client *bridge_control(struct bridge_loop *l);
 struct iggy_client *bridge_reader(struct bridge_loop *l, uint32_t use);
-struct iggy_client *bridge_client_new(struct bridge_loop *l, int32_t in_flight_max);
+struct iggy_client *bridge_client_new(struct bridge_loop *l, int32_t in_flight_max, struct budget *answers);
 
 /* What every client of this backend is made of; in_flight_max is 1. Texts are those of s. */
 void bridge_client_settings(const struct iggy_backend_settings *s, struct loop *loop,

@@ -15,11 +15,16 @@ struct producers {
     struct link used;         /* producer.use_link, least recently used first */
     struct link gone;         /* producer.use_link: closing */
     int32_t count, count_max;
+    int32_t sends_max; /* of one connection */
     struct producer shared;
     struct timer sweep;
     struct link spare; /* send */
     int32_t spare_count;
 };
+
+int32_t producers_sends_max(const struct producers *ps) {
+    return ps->sends_max;
+}
 
 static struct link *bucket_of(struct producers *ps, int64_t id) {
     return &ps->ids[(uint64_t)id % BUCKETS];
@@ -151,7 +156,7 @@ struct producer *producer_take(struct bridge_loop *l, int64_t id) {
     if (!p)
         p = &ps->shared;
     if (!p->client)
-        p->client = bridge_client_new(l, SENDS_MAX);
+        p->client = bridge_client_new(l, ps->sends_max, l->bridge->answers);
     if (!p->client) {
         producer_drop(ps, p);
         return NULL;
@@ -206,6 +211,7 @@ enum status producers_new(struct bridge_loop *l, struct producers **out) {
     int32_t here = (int32_t)(l - l->bridge->per_loop);
     ps->loop = l;
     ps->count_max = s->produce_sessions / s->loops_count + (here < s->produce_sessions % s->loops_count);
+    ps->sends_max = SENDS_MAX / s->loops_count > SENDS_MIN ? SENDS_MAX / s->loops_count : SENDS_MIN;
     for (int i = 0; i < BUCKETS; i++)
         list_init(&ps->ids[i]);
     list_init(&ps->used);

@@ -12,8 +12,10 @@
 #include "backend/iggy/view.h"
 #include "iggy/batch.h"
 
-#define SENDS_MAX \
-    32 /* under way in one connection: what an Iggy server queues for a partition (3.5 of its reference) */
+/* Sends under way in the connections that the loops share with those who have none of their own, together: an Iggy server of 0.11 queues so many
+ * for a partition, and says nothing of what comes beyond. */
+#define SENDS_MAX          32
+#define SENDS_MIN          4                /* in one connection, however many loops there are */
 #define PRODUCER_UNUSED_MS ((int64_t)30000) /* G-2 */
 #define PRODUCER_NONE      (-1)             /* the id of who has none */
 
@@ -60,6 +62,9 @@ struct append_state {
 
 /* The connection for a producer id, which is in use until its running is empty; NULL: no memory, or it is stopping. */
 struct producer *producer_take(struct bridge_loop *l, int64_t id);
+
+/* How many sends may be under way in one connection. */
+int32_t producers_sends_max(const struct producers *ps);
 
 /* Its last append has ended. */
 void producer_rest(struct producer *p);
