@@ -1,7 +1,8 @@
 #!/bin/bash
 # setup.sh [PART...]   install the Kafka broker and the client programs that the tests use (default: all parts)
 #
-# PART = kafka java python node librdkafka go rust c bench iggy_python iggy_rust. Everything goes to $PEERS_HOME (default
+# PART = kafka java python node librdkafka go rust c bench iggy_python iggy_rust, and bench_sdk, which "all" leaves out because only
+# bench/run needs it. Everything goes to $PEERS_HOME (default
 # ~/.cache/iggy-gateway-kafka/peers, about 1.8 GB). A part whose inputs did not change is skipped. System packages: tools/setup,
 # group test; besides those it needs go 1.26 and a stable rust, which Debian 12 does not have.
 # env: FORCE=1 does parts again, NICE=19 lowers the priority of the builds. Logs: $PEERS_HOME/log/PART.log. Exit 1: a part failed.
@@ -12,7 +13,7 @@ ALL="kafka java python node go rust c bench iggy_python iggy_rust"
 case ${1:-} in -h | --help) usage ;; esac
 [ $# = 0 ] && set -- $ALL
 for part; do
-    [[ " $ALL librdkafka " == *" $part "* ]] || { echo "unknown part '$part'; parts: $ALL" >&2; exit 2; }
+    [[ " $ALL librdkafka bench_sdk " == *" $part "* ]] || { echo "unknown part '$part'; parts: $ALL librdkafka bench_sdk" >&2; exit 2; }
 done
 "$TESTS/../tools/setup" test || exit 1
 mkdir -p "$H"/{log,stamp,bin,tmp} || exit 1
@@ -131,7 +132,9 @@ do_c() { # one program against Debian's librdkafka (2.0.2 in Debian 12) and the 
         rdkafka_cc "$H/bin/rdkafka-current" "$TESTS/clients/c/rdkafka.c"
 }
 
-do_bench() { rdkafka_cc "$H/bin/kbench" "$PEERS/bench/kbench.c"; }
+do_bench() { rdkafka_cc "$H/bin/kbench" "$TESTS/../bench/kbench.c"; }
+
+do_bench_sdk() { cargo_build ../bench/sdk release bench-sdk && cp "$H/bench-sdk/release/sdk-bench" "$H/bin/sdk-bench"; }
 
 needs() { # PART: the parts that must be there first
     case $1 in java) echo kafka ;; node | rust | c | bench) echo librdkafka ;; esac
@@ -145,7 +148,8 @@ inputs() { # PART: files whose contents decide whether it must be done again
         node) echo clients/js/package.json clients/js/package-lock.json clients/js-confluent ;;
         librdkafka) echo clients/js-confluent ;;
         go | rust | c) echo "clients/$1" ;;
-        bench) echo peers/bench/kbench.c ;;
+        bench) echo ../bench/kbench.c ;;
+        bench_sdk) echo ../bench/sdk ;;
         iggy_python) echo peers/iggy ;;
         iggy_rust) echo iggy/rust ;;
     esac

@@ -6,7 +6,9 @@
  *   kbench produce BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ACKS CODEC     as fast as it goes: linger 5 ms, batches of 64 KiB
  *   kbench consume BOOTSTRAP TOPIC PARTITIONS COUNT                     all partitions from the beginning until COUNT records
  *   kbench latency BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ACKS RATE      from produce to consume at a steady RATE a second, linger 0
+ *   kbench single BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ACKS            from produce to its answer, the next one after that, linger 0
  *
+ * Words of the form key=value may follow: settings of librdkafka, over those above.
  * Prints one line of key=value: n, errors, seconds, records_s, mb_s, cpu (its own CPU seconds), latencies in microseconds.
  */
 #include <librdkafka/rdkafka.h>
@@ -28,7 +30,10 @@ struct load {
     int partitions;
     long count;
     size_t size_bytes;
-    double rate; /* records a second; 0: no limit */
+    double rate;     /* records a second; 0: no limit */
+    bool one_by_one; /* as for a rate: a record doesn't wait for others */
+    char **settings; /* "key=value" */
+    int settings_count;
 };
 
 struct delivered {
@@ -81,6 +86,16 @@ static rd_kafka_conf_t *conf_new(const struct load *l) {
     return conf;
 }
 
+/* What was asked for on the command line. */
+static void settings_apply(rd_kafka_conf_t *conf, const struct load *l) {
+    for (int i = 0; i < l->settings_count; i++) {
+        char key[128];
+        const char *value = strchr(l->settings[i], '=');
+        snprintf(key, sizeof key, "%.*s", (int)(value - l->settings[i]), l->settings[i]);
+        set(conf, key, value + 1);
+    }
+}
+
 static int admin(const struct load *l, int create) {
     char text[256];
     rd_kafka_t *client = client_new(RD_KAFKA_PRODUCER, conf_new(l));
@@ -126,12 +141,13 @@ static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, v
 
 static rd_kafka_t *producer_new(const struct load *l, struct delivered *d) {
     rd_kafka_conf_t *conf = conf_new(l);
-    set(conf, "linger.ms", l->rate > 0 ? "0" : "5");
+    set(conf, "linger.ms", l->one_by_one ? "0" : "5");
     set(conf, "batch.size", "65536");
     set(conf, "compression.type", l->codec);
     set(conf, "acks", l->acks);
     set(conf, "queue.buffering.max.messages", "1000000");
     set(conf, "queue.buffering.max.kbytes", "262144");
+    settings_apply(conf, l);
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     rd_kafka_conf_set_opaque(conf, d);
     return client_new(RD_KAFKA_PRODUCER, conf);
@@ -146,6 +162,7 @@ static rd_kafka_t *consumer_new(const struct load *l, int at_end) {
         set(conf, "queued.max.messages.kbytes", "131072");
         set(conf, "queued.min.messages", "1000000");
     }
+    settings_apply(conf, l);
     rd_kafka_t *client = client_new(RD_KAFKA_CONSUMER, conf);
     rd_kafka_poll_set_consumer(client);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(l->partitions);
@@ -256,6 +273,35 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static void latencies_print(int64_t *us, long count, long errors, double cpu) {
+    qsort(us, (size_t)count, sizeof *us, by_value);
+    printf("n=%ld errors=%ld p50_us=%lld p95_us=%lld p99_us=%lld p999_us=%lld max_us=%lld cpu=%.2f\n", count,
+           errors, (long long)us[count / 2], (long long)us[count * 95 / 100], (long long)us[count * 99 / 100],
+           (long long)us[count * 999 / 1000], (long long)us[count - 1], cpu);
+}
+
+static int single(const struct load *l) {
+    enum { WARM_UP = 200 };
+    struct delivered d = {0};
+    rd_kafka_t *client = producer_new(l, &d);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, l->topic, NULL);
+    int64_t *us = calloc((size_t)l->count, sizeof *us), start = now_us();
+    char *value = calloc(1, l->size_bytes);
+    double cpu = 0;
+    for (long i = -WARM_UP; i < l->count; i++) {
+        if (i == 0)
+            cpu = cpu_seconds();
+        int64_t sent_us = now_us();
+        send_one(client, topic, (int)((i + WARM_UP) % l->partitions), value, l->size_bytes, 0);
+        while (d.ok + d.failed <= i + WARM_UP && now_us() - start < LIMIT_US)
+            rd_kafka_poll(client, 100);
+        if (i >= 0)
+            us[i] = now_us() - sent_us;
+    }
+    latencies_print(us, l->count, d.failed, cpu_seconds() - cpu);
+    return d.ok == l->count + WARM_UP ? 0 : 1;
+}
+
 static int latency(const struct load *l) {
     struct delivered d = {0};
     struct tail t = {
@@ -285,24 +331,31 @@ static int latency(const struct load *l) {
     pthread_join(thread, NULL);
     if (t.count == 0)
         die("no record came back");
-    qsort(t.latency_us, (size_t)t.count, sizeof(int64_t), by_value);
-    printf("n=%ld errors=%ld p50_us=%lld p95_us=%lld p99_us=%lld p999_us=%lld max_us=%lld cpu=%.2f\n",
-           t.count, d.failed, (long long)t.latency_us[t.count / 2],
-           (long long)t.latency_us[t.count * 95 / 100], (long long)t.latency_us[t.count * 99 / 100],
-           (long long)t.latency_us[t.count * 999 / 1000], (long long)t.latency_us[t.count - 1],
-           cpu_seconds() - cpu);
+    latencies_print(t.latency_us, t.count, d.failed, cpu_seconds() - cpu);
     return d.failed == 0 && t.count == l->count ? 0 : 1;
 }
 
+/* How many of the words at the end are settings. */
+static int settings_find(int count, char **words) {
+    int found = 0;
+    while (count - found > 4 && strchr(words[count - found - 1], '='))
+        found++;
+    return found;
+}
+
 int main(int count, char **a) {
+    int settings = settings_find(count, a);
+    count -= settings;
     if (count < 4) {
-        fprintf(stderr, "usage: kbench create|delete|produce|consume|latency BOOTSTRAP TOPIC ...\n");
+        fprintf(stderr, "usage: kbench create|delete|produce|consume|latency|single BOOTSTRAP TOPIC ...\n");
         return 2;
     }
     struct load l = {.bootstrap = a[2],
                      .topic = a[3],
                      .codec = "none",
                      .acks = "all",
+                     .settings = a + count,
+                     .settings_count = settings,
                      .partitions = count > 4 ? atoi(a[4]) : 1};
     if (count > 5)
         l.count = atol(a[5]);
@@ -310,10 +363,13 @@ int main(int count, char **a) {
         l.size_bytes = (size_t)atol(a[6]);
         l.acks = a[7];
     }
+    l.one_by_one = !strcmp(a[1], "latency") || !strcmp(a[1], "single");
     if (!strcmp(a[1], "create") || !strcmp(a[1], "delete"))
         return admin(&l, *a[1] == 'c');
     if (!strcmp(a[1], "consume") && count == 6)
         return consume(&l);
+    if (!strcmp(a[1], "single") && count == 8)
+        return single(&l);
     if (count != 9)
         return 2;
     if (!strcmp(a[1], "latency")) {
