@@ -521,5 +521,5 @@ TEST(every_body_of_every_command_in_every_version_decodes_and_encodes) {
             commands++;
         }
     }
-    CHECK_EQ(commands, 48 + 47 + 48 + 48);
+    CHECK_EQ(commands, 48 + 48 + 48 + 48);
 }

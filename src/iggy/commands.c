@@ -14,6 +14,8 @@ static const struct iggy_command commands[] = {
     { (v), UINT32_MAX }
 #define BEFORE(v) \
     { 0, (v)-1 }
+#define ONLY(v) \
+    { (v), (v) }
 #define COMMAND(name_, code_, operation_, reply_operation_, versions, access, request_, answer_) \
     {.name = #name_,                                                                             \
      .request = iggy_##request_##_schema,                                                        \

@@ -353,6 +353,8 @@ static bool request_begin(struct server_request *r) {
 static uint64_t request_wait_us(const struct server_request *r) {
     if (r->command->code == IGGY_CMD_poll_messages_deferred)
         return poll_messages_deferred_in(r)->wait_us;
+    if (r->command->code == IGGY_CMD_wait_for_messages)
+        return wait_for_messages_in(r)->wait_us;
     return r->command->code == IGGY_CMD_fetch_messages ? fetch_messages_in(r)->wait_us : 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * poll_messages 100, poll_messages_deferred 106, fetch_messages 109: the same road for one partition and for many.
+ * poll_messages 100, poll_messages_deferred 106, wait_for_messages 107, fetch_messages 109: the same road for one partition and for many.
  *
  *   poll_messages_handle, .. -> poll_begin -> [a time, or a partition that isn't open: backend_offsets] poll_on_positions
  *     -> poll_take_room -> [memory] poll_on_room -> backend_read -> poll_on_read -> poll_finish -> [auto commit: pool] answer
@@ -39,8 +39,8 @@ struct poll {
     struct server_request *request;
     struct topic *topic; /* held */
     struct iggy_consumer consumer;
-    uint32_t consumer_number; /* the group's id, or the consumer's number */
-    bool auto_commit, is_fetch;
+    uint32_t consumer_number;            /* the group's id, or the consumer's number */
+    bool auto_commit, is_fetch, is_wait; /* is_wait: only which partitions have a message is told */
     uint32_t count, min_count;
     int64_t bytes_max, read_bytes, room_bytes;
     int64_t deadline_ms; /* monotonic: the wait's end */
@@ -175,11 +175,19 @@ static bool part_look_up(const struct poll *p, const struct poll_part *part,
         .topic = STR_NULL,
         .id = topic_info(p->topic)->id,
         .partition = (int32_t)part->partition_id,
-        .kind = by_time ? OFFSET_BY_TIME : OFFSET_EARLIEST,
-        .timestamp_ms = (int64_t)(part->strategy.value / 1000 + (part->strategy.value % 1000 != 0)),
+        .kind = by_time ? OFFSET_BY_APPEND : OFFSET_EARLIEST,
+        .append_us = part->strategy.value,
         .offset = -1,
     };
     return by_time || !partition_is_open(part->partition);
+}
+
+/* The error of a part that the whole request ends with: only the answer to a fetch has room for each. */
+static uint32_t poll_refusal(const struct poll *p) {
+    uint32_t code = 0;
+    for (int32_t i = 0; i < p->parts_count && !p->is_fetch && !code; i++)
+        code = p->parts[i].code;
+    return code;
 }
 
 static void poll_take_room(struct poll *p);
@@ -196,8 +204,8 @@ static void poll_begin(struct poll *p) {
         if (!part->code && part_look_up(p, part, &p->offsets.parts[i]))
             look_up = true;
     }
-    if (!p->is_fetch && p->parts[0].code) {
-        request_refuse(r, p->parts[0].code);
+    if (poll_refusal(p)) {
+        request_refuse(r, poll_refusal(p));
         return;
     }
     if (look_up) {
@@ -370,8 +378,8 @@ static void poll_on_read(struct op *op) {
     bool failed;
     poll_set_room(p, p->read.bytes > p->room_bytes ? p->read.bytes : p->room_bytes);
     enum status st = poll_cut(p, &found, &failed);
-    if (st || (!p->is_fetch && p->parts[0].code)) {
-        request_refuse(p->request, st ? code_of_status(st) : p->parts[0].code);
+    if (st || poll_refusal(p)) {
+        request_refuse(p->request, st ? code_of_status(st) : poll_refusal(p));
         return;
     }
     if (found < p->count && poll_wants_more(p)) {
@@ -429,8 +437,22 @@ static void fetch_answer(struct poll *p) {
         &p->out);
 }
 
+static void wait_answer(struct poll *p) {
+    struct server_request *r = p->request;
+    struct iggy_wait_for_messages_res answer = {.partitions =
+                                                    request_array(r, struct iggy_number, p->parts_count)};
+    if (!answer.partitions)
+        return;
+    for (int32_t i = 0; i < p->parts_count; i++)
+        if (p->parts[i].cut.count > 0)
+            answer.partitions[answer.partitions_count++].value = p->parts[i].partition_id;
+    request_answer(r, &answer);
+}
+
 static void poll_reply(struct poll *p) {
-    if (p->is_fetch)
+    if (p->is_wait)
+        wait_answer(p);
+    else if (p->is_fetch)
         fetch_answer(p);
     else
         poll_answer(p);
@@ -474,7 +496,7 @@ static void poll_finish(struct poll *p) {
     work_submit(&p->commit, poll_run_commit);
 }
 
-/* ---- the three commands ---- */
+/* ---- the commands ---- */
 
 static int64_t wait_deadline(const struct server_request *r, uint64_t wait_us) {
     return wait_us > 0 ? loop_now_ms(r->loop) + (int64_t)(wait_us / 1000) : 0;
@@ -559,6 +581,47 @@ static void fetch_part(struct poll *p, struct poll_part *part, const struct iggy
         part->code = IGGY_ERR_CONSUMER_GROUP_PARTITION_NOT_OWNED;
     else
         part->code = partition_context_check(p->request, p->topic, in->partition_id, in->incarnation);
+}
+
+/* What a wait reads is thrown away: one message of each partition, if that. */
+static void wait_part(struct poll *p, struct poll_part *part, const struct iggy_wait_partition *in) {
+    part->partition_id = in->partition_id;
+    part->strategy = in->strategy;
+    part->bytes_max = READ_BYTES_MIN;
+    if (in->strategy.kind != IGGY_FROM_OFFSET && in->strategy.kind != IGGY_FROM_NEXT)
+        part->code = IGGY_ERR_INVALID_COMMAND;
+    else if (in->partition_id >= (uint32_t)topic_partitions_count(p->topic))
+        part->code = IGGY_ERR_PARTITION_NOT_FOUND;
+    else if (!poll_owns(p, in->partition_id))
+        part->code = IGGY_ERR_CONSUMER_GROUP_PARTITION_NOT_OWNED;
+}
+
+void wait_for_messages_handle(struct server_request *r) {
+    const struct iggy_wait_for_messages_req *in = wait_for_messages_in(r);
+    bool sound = wait_is_sound(in->wait_us, in->request_timeout_us) && in->request_timeout_us > 0 &&
+                 in->partitions_count > 0 && in->partitions_count <= IGGY_FETCH_PARTITIONS_MAX;
+    for (uint32_t i = 0; sound && i < in->partitions_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            sound = sound && in->partitions[i].partition_id != in->partitions[k].partition_id;
+    if (!sound) {
+        request_refuse(r, IGGY_ERR_INVALID_COMMAND);
+        return;
+    }
+    struct poll *p = poll_new(r, &in->consumer, (int32_t)in->partitions_count);
+    if (!p)
+        return;
+    uint32_t code = poll_target(p, &in->stream, &in->topic);
+    if (code) {
+        request_refuse(r, code);
+        return;
+    }
+    p->is_wait = true;
+    p->bytes_max = POLL_BYTES_MAX;
+    p->count = p->min_count = 1;
+    p->deadline_ms = wait_deadline(r, in->wait_us);
+    for (uint32_t i = 0; i < in->partitions_count; i++)
+        wait_part(p, &p->parts[i], &in->partitions[i]);
+    poll_begin(p);
 }
 
 static bool partitions_repeat(const struct iggy_fetch_messages_req *in) {
