@@ -176,7 +176,7 @@ TEST(a_client_that_leaves_during_its_login_leaves_nothing) {
     }
     do
         CHECK_EQ(peer_call(&p, IGGY_CMD_get_clients, NULL, &all), 0);
-    while (all.clients_count != 1 || rig.server->logins.running != 0);
+    while (all.clients_count != 1 || rig_logins(&rig) > 0);
     peer_close(&p);
     rig_stop(&rig);
 }

@@ -99,6 +99,14 @@ void rig_call(struct rig *rig, int loop, void (*fn)(void *arg), void *arg) {
     turn_wait(&turn);
 }
 
+int rig_logins(struct rig *rig) {
+    struct iggy_logins *logins = &rig->server->logins;
+    pthread_mutex_lock(&logins->lock);
+    int running = logins->running;
+    pthread_mutex_unlock(&logins->lock);
+    return running;
+}
+
 void rig_stop(struct rig *rig) {
     struct turn drained = {.fn = NULL};
     sem_init(&drained.ended, 0, 0);

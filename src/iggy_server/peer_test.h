@@ -27,6 +27,9 @@ void rig_stop(struct rig *rig);
 /* fn(arg) on a loop of the rig, until it has returned. */
 void rig_call(struct rig *rig, int loop, void (*fn)(void *arg), void *arg);
 
+/* How many logins are being checked. */
+int rig_logins(struct rig *rig);
+
 struct peer {
     int fd;
     uint32_t version;
