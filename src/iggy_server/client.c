@@ -7,10 +7,9 @@
 #include "net/listener.h"
 #include "net/loop.h"
 
-#define SIZE_OFFSET   48 /* of the frame, in its header */
-#define KIND_OFFSET   60
-#define KIND_MAX      29
-#define NEVER_IDLE_MS ((int64_t)1 << 40)
+#define SIZE_OFFSET 48 /* of the frame, in its header */
+#define KIND_OFFSET 60
+#define KIND_MAX    29
 
 static void client_on_open(struct conn *conn);
 static void client_on_frame(struct conn *conn, struct frame *f);
@@ -93,7 +92,7 @@ void client_set_session(struct client *c, struct session *session, uint32_t vers
     c->session = session;
     c->version = version;
     if (c->conn)
-        conn_set_idle_ms(c->conn, session ? NEVER_IDLE_MS : CLIENT_LOGIN_MS);
+        conn_set_idle_ms(c->conn, session ? CLIENT_IDLE_MS : CLIENT_LOGIN_MS);
 }
 
 bool client_has_session(struct client *c) {

@@ -13,9 +13,10 @@
 #include "iggy_server/session.h"
 
 #define CLIENT_IN_FLIGHT 256
-#define CLIENT_DEFERRED  64    /* polls that wait */
-#define CLIENT_SILENT_MS 36000 /* a group member that sends nothing for so long is evicted */
-#define CLIENT_LOGIN_MS  60000 /* without a login a connection may be idle for so long */
+#define CLIENT_DEFERRED  64      /* polls that wait */
+#define CLIENT_SILENT_MS 36000   /* a group member that sends nothing for so long is evicted */
+#define CLIENT_LOGIN_MS  60000   /* without a login a connection may be idle for so long */
+#define CLIENT_IDLE_MS   3600000 /* and with one; official clients ping every 5 s */
 
 struct client {
     struct iggy_server *server;
