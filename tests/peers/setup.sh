@@ -110,7 +110,7 @@ do_rust() {
 }
 
 do_iggy_rust() { # not optimized: that takes a third of the time to compile, and the driver is fast enough
-    cargo_build iggy/rust dev iggy-rust && cp "$H/iggy-rust/debug/iggy-judge" "$H/bin/iggy-judge"
+    cargo_build iggy/rust dev iggy-rust && install "$H/iggy-rust/debug/iggy-judge" "$H/bin/iggy-judge"
 }
 
 do_iggy_python() { # the SDK of both protocol generations, each in a venv of its own

@@ -8,6 +8,7 @@ send_binary_request, which still uses its session, framing and error handling.
 import asyncio
 import datetime
 import json
+import os
 import re
 import struct
 import sys
@@ -316,10 +317,12 @@ class Calls:
         )
         return [from_message(message) for message in found]
 
-    async def consume(self, stream, topic, group, count):
-        """The high-level consumer, as a member of a group; it stores each message's offset once it is consumed."""
-        after = iggy.AutoCommit.After(iggy.AutoCommitAfter.ConsumingEachMessage())
-        consumer = await self.client.consumer_group(group, stream, topic, batch_length=10, auto_commit=after, polling_strategy=iggy.PollingStrategy.Next())
+    async def consume(self, stream, topic, group, count, on_read=False):
+        """The high-level consumer, as a member of a group. A message's offset is stored as it is read, or once it is consumed."""
+        commit = iggy.AutoCommit.After(iggy.AutoCommitAfter.ConsumingEachMessage())
+        if on_read:
+            commit = iggy.AutoCommit.When(iggy.AutoCommitWhen.PollingMessages())
+        consumer = await self.client.consumer_group(group, stream, topic, batch_length=10, auto_commit=commit, polling_strategy=iggy.PollingStrategy.Next())
         found, enough = [], asyncio.Event()
 
         async def take(message):
@@ -422,6 +425,7 @@ async def main():
         except Exception as error:
             answer = {"error": code_of(error), "text": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
+    os._exit(0)  # without waiting for what the SDK does in the background
 
 
 asyncio.run(main())

@@ -257,7 +257,8 @@ impl Driver {
             }
             "consume" => {
                 let commit = AutoCommit { interval: None, every: Some(CommitEvery::Message), after: CommitAfter::Delivery };
-                let options = PollOptions { commit: CommitPolicy::Auto(commit), ..Default::default() };
+                let commit = if a.flag("on_read") { CommitPolicy::OnRead } else { CommitPolicy::Auto(commit) };
+                let options = PollOptions { commit, ..Default::default() };
                 let builder = client.consumer_group(a.text("group")?, a.text("stream")?, a.text("topic")?)?;
                 let builder = builder.create_consumer_group_if_not_exists().polling_strategy(PollingStrategy::next());
                 let mut consumer = builder.poll_options(options).build();
