@@ -20,7 +20,7 @@ static uint32_t limit_u32(int64_t bytes) {
 }
 
 /* Each topic may bring its share of the whole, and some more, since most have nothing. */
-static int64_t topic_bytes_max(const struct reading *r) {
+int64_t fetch_bytes_max(const struct reading *r) {
     int64_t share = r->call->bytes_max / (r->topics_count > 1 ? (r->topics_count + 1) / 2 : 1);
     int64_t least = 64 * 1024;
     if (share < least)
@@ -37,17 +37,17 @@ static bool part_is_asked(struct read_part *p) {
     return !p->settled;
 }
 
-enum status fetch_prepare(struct read_topic *t, int64_t wait_ms, uint32_t min_count) {
+enum status fetch_prepare(struct read_topic *t, const struct fetch_terms *terms) {
     mem_free(t->fetch.partitions);
     t->fetch = (struct iggy_fetch_messages_req){
         .consumer = {.kind = IGGY_CONSUMER, .id = iggy_by_name(STR(READ_CONSUMER))},
         .stream = iggy_by_name(t->view->stream),
         .topic = iggy_by_name(t->view->topic),
-        .wait_us = (uint64_t)wait_ms * 1000,
-        .request_timeout_us = (uint64_t)(wait_ms + TIMEOUT_SLACK_MS) * 1000,
-        .min_count = min_count,
+        .wait_us = (uint64_t)terms->wait_ms * 1000,
+        .request_timeout_us = (uint64_t)(terms->wait_ms + TIMEOUT_SLACK_MS) * 1000,
+        .min_count = terms->min_count,
         .count = UINT32_MAX,
-        .bytes_max = limit_u32(topic_bytes_max(t->reading)),
+        .bytes_max = limit_u32(terms->bytes_max),
     };
     t->fetch.partitions = mem_take_zeroed((size_t)t->parts_count, sizeof *t->fetch.partitions);
     if (!t->fetch.partitions)
@@ -126,6 +126,7 @@ bool fetch_take(struct read_topic *t) {
     if (outdated && !t->again)
         return false;
     read_topic_fail(t, st ? st : ST_REFUSED); /* those that the answer leaves out */
+    frame_free(t->frame);
     t->frame = iggy_request_take_frame(&t->request);
     iggy_request_release(&t->request);
     return true;
@@ -134,14 +135,13 @@ bool fetch_take(struct read_topic *t) {
 void fetch_begin(struct read_topic *t) {
     struct bridge_loop *l = t->reading->loop;
     struct iggy_client *client = bridge_reader(l, t->view->facts.topic_id);
-    enum status st = client ? fetch_prepare(t, 0, 1) : ST_UNAVAILABLE;
+    const struct fetch_terms terms = {.min_count = 1, .bytes_max = fetch_bytes_max(t->reading)};
+    enum status st = client ? fetch_prepare(t, &terms) : ST_UNAVAILABLE;
     if (st || t->fetch.partitions_count == 0) {
         read_topic_fail(t, st);
         read_topic_done(t);
         return;
     }
-    frame_free(t->frame);
-    t->frame = NULL;
     iggy_request_release(&t->request);
     t->request = (struct iggy_request){.deadline_ms = loop_now_ms(l->loop) + CALL_MS};
     if (t->reading->call->deadline_ms < t->request.deadline_ms)

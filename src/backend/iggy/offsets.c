@@ -12,7 +12,10 @@
 #include "bridge/message_map.h"
 #include "net/loop.h"
 
-#define PAGE_MESSAGES 1000
+#define PAGE_BYTES         ((int64_t)1 << 20)
+#define PAGE_MESSAGES_MAX  10000
+#define PAGE_MESSAGES_SURE 16 /* so many can't make an answer too large */
+#define PAGE_STEP          16
 
 struct offset_call {
     struct bridge_loop *loop;
@@ -25,6 +28,7 @@ struct offset_call {
         struct topic_view *view; /* held */
         struct iggy_request request;
         struct iggy_poll_messages_req poll;
+        uint32_t page;                /* messages of one */
         bool from_before;             /* it looks from an hour before */
         int64_t best_offset, best_ms; /* the greatest time so far; best_offset -1: none */
         uint64_t end;
@@ -34,8 +38,11 @@ struct offset_call {
 static void offset_on_view(struct op *op);
 static void offset_on_poll(struct op *op);
 
+/* D3-5, D3-7: what the request's time is over for is 7. */
 static void offset_done(struct offset_part *p, enum status st) {
     struct offset_call *all = p->all;
+    if (st == ST_UNAVAILABLE && loop_now_ms(all->loop->loop) >= all->call->deadline_ms)
+        st = ST_TIMED_OUT;
     p->call->status = st;
     view_unref(p->view);
     p->view = NULL;
@@ -67,6 +74,7 @@ static void offset_poll(struct offset_part *p, uint8_t strategy, uint64_t value,
     p->request = (struct iggy_request){
         .context = p->view->partitions[p->call->partition].context,
         .deadline_ms = p->all->call->deadline_ms,
+        .once = count > PAGE_MESSAGES_SURE,
     };
     op_init(&p->request.op, l->loop, offset_on_poll);
     iggy_client_call(client, &p->request, IGGY_CMD_poll_messages, &p->poll);
@@ -82,9 +90,20 @@ static uint64_t look_time_us(const struct offset_part *p) {
 
 static void offset_look(struct offset_part *p) {
     if (p->call->kind == OFFSET_BY_TIME)
-        offset_poll(p, IGGY_FROM_TIMESTAMP, look_time_us(p), PAGE_MESSAGES);
+        offset_poll(p, IGGY_FROM_TIMESTAMP, look_time_us(p), p->page);
     else
-        offset_poll(p, IGGY_FROM_FIRST, 0, p->call->kind == OFFSET_EARLIEST ? 1 : PAGE_MESSAGES);
+        offset_poll(p, IGGY_FROM_FIRST, 0, p->call->kind == OFFSET_EARLIEST ? 1 : p->page);
+}
+
+/* An answer that was too large has ended the connection: smaller ones from now on (pages.c). True: it is asked for. */
+static bool offset_ask_fewer(struct offset_part *p) {
+    const struct iggy_request *r = &p->request;
+    if (r->op.status != ST_TIMED_OUT || !r->may_have_landed || !r->once ||
+        loop_now_ms(p->all->loop->loop) >= r->deadline_ms)
+        return false;
+    p->page = p->page > PAGE_STEP ? p->page / PAGE_STEP : 1;
+    offset_poll(p, p->poll.strategy.kind, p->poll.strategy.value, p->page);
+    return true;
 }
 
 /* ---- what a page says ---- */
@@ -155,30 +174,38 @@ static void offset_ends(struct offset_part *p) {
     }
 }
 
+/* What a page that was not the one for the start says. */
+static void offset_take_page(struct offset_part *p, struct bytes page) {
+    uint64_t next = 0;
+    bool found = page_search(p, page, &next);
+    bool behind = p->poll.strategy.kind == IGGY_FROM_OFFSET && next <= p->poll.strategy.value;
+    if (found)
+        offset_found(p);
+    else if (next == 0 || next >= p->end || behind)
+        offset_ends(p);
+    else
+        offset_poll(p, IGGY_FROM_OFFSET, next, p->page);
+}
+
 static void offset_on_poll(struct op *op) {
     struct offset_part *p = container_of(op, struct offset_part, request.op);
     struct arena arena;
-    struct iggy_poll_messages_res res;
-    uint64_t next = 0;
+    struct iggy_poll_messages_res res = {0};
+    if (offset_ask_fewer(p))
+        return;
     enum status st = bridge_status(&p->request, IGGY_CALL_READ);
     arena_init(&arena, NULL, 0, 4096);
     if (!st)
         st = iggy_request_decode(&p->request, &arena, &res);
     arena_release(&arena);
-    bool first = p->call->kind == OFFSET_EARLIEST;
-    bool found = !st && !first && page_search(p, res.batches, &next);
     struct frame *frame = iggy_request_take_frame(&p->request);
     iggy_request_release(&p->request);
     if (st)
         offset_done(p, st);
-    else if (first)
+    else if (p->call->kind == OFFSET_EARLIEST)
         offset_take_first(p, res.batches);
-    else if (found)
-        offset_found(p);
-    else if (next == 0 || next >= p->end)
-        offset_ends(p);
     else
-        offset_poll(p, IGGY_FROM_OFFSET, next, PAGE_MESSAGES);
+        offset_take_page(p, res.batches);
     frame_free(frame);
 }
 
@@ -195,17 +222,22 @@ static void offset_on_view(struct op *op) {
         offset_done(p, ST_NOT_FOUND);
         return;
     }
-    int64_t end = view_end(&p->view->partitions[p->call->partition]);
+    const struct view_partition *seen = &p->view->partitions[p->call->partition];
+    int64_t end = view_end(seen);
+    int64_t page = PAGE_BYTES / view_message_bytes(seen);
     p->end = (uint64_t)end;
-    if (p->call->kind == OFFSET_LATEST) {
+    p->page = page < 1 ? 1 : page < PAGE_MESSAGES_MAX ? (uint32_t)page : PAGE_MESSAGES_MAX;
+    bool empty = seen->messages_count == 0;
+    if (p->call->kind == OFFSET_LATEST || p->call->kind == OFFSET_EARLIEST)
+        p->call->timestamp_ms = -1;
+    if (p->call->kind == OFFSET_LATEST || (p->call->kind == OFFSET_EARLIEST && empty)) {
         p->call->offset = end;
-        p->call->timestamp_ms = -1;
         offset_done(p, ST_OK);
-        return;
+    } else if (empty) {
+        offset_found(p);
+    } else {
+        offset_look(p);
     }
-    if (p->call->kind == OFFSET_EARLIEST)
-        p->call->timestamp_ms = -1;
-    offset_look(p);
 }
 
 void iggy_offsets_op(struct backend *backend, struct backend_offsets *call) {

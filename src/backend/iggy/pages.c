@@ -6,7 +6,9 @@
 #include "backend/iggy/reads.h"
 #include "net/loop.h"
 
-#define COUNT_MAX ((int64_t)1 << 20)
+#define COUNT_MAX  ((int64_t)1 << 20)
+#define COUNT_SURE 16 /* so many can't make an answer too large */
+#define COUNT_STEP 16
 
 static void page_on_answer(struct op *op);
 
@@ -23,6 +25,7 @@ static bool part_by_view(struct read_part *p, const struct view_partition *seen)
         p->status = ST_OUT_OF_RANGE;
     } else if (p->call->offset == end && !p->look) {
         p->end = end;
+        p->doubt = false;
     } else {
         return false;
     }
@@ -33,27 +36,30 @@ static bool part_by_view(struct read_part *p, const struct view_partition *seen)
 /* What is left of the call's bytes when others bring what they are thought to bring. */
 static int64_t part_bytes(const struct read_part *p, const struct view_partition *seen, int64_t left) {
     int64_t bytes = p->call->bytes_max < left ? p->call->bytes_max : left;
-    int64_t here = (view_end(seen) - p->call->offset) * view_message_bytes(seen);
-    if (!p->look && here >= 0 && here < bytes)
+    int64_t here = view_bytes_from(seen, p->call->offset);
+    if (!p->look && here > 0 && here < bytes)
         bytes = here;
     return bytes > 0 ? bytes : 0;
 }
 
-static void page_ask(struct read_part *p, struct iggy_client *client, int64_t bytes) {
+static void page_ask(struct read_part *p, struct iggy_client *client, uint32_t count) {
     struct read_topic *t = p->topic;
     struct reading *r = t->reading;
     struct loop *loop = r->loop->loop;
-    const struct view_partition *seen = &t->view->partitions[p->call->partition];
     p->poll = (struct iggy_poll_messages_req){
         .consumer = {.kind = IGGY_CONSUMER, .id = iggy_by_name(STR(READ_CONSUMER))},
         .stream = iggy_by_name(t->view->stream),
         .topic = iggy_by_name(t->view->topic),
         .partition = {.present = true, .id = (uint32_t)p->call->partition},
         .strategy = {.kind = IGGY_FROM_OFFSET, .value = (uint64_t)p->call->offset},
-        .count = page_count(seen, bytes),
+        .count = count,
     };
     iggy_request_release(&p->request);
-    p->request = (struct iggy_request){.context = seen->context, .deadline_ms = loop_now_ms(loop) + CALL_MS};
+    p->request = (struct iggy_request){
+        .context = t->view->partitions[p->call->partition].context,
+        .deadline_ms = loop_now_ms(loop) + CALL_MS,
+        .once = count > COUNT_SURE,
+    };
     if (r->call->deadline_ms < p->request.deadline_ms)
         p->request.deadline_ms = r->call->deadline_ms;
     t->polls++;
@@ -81,7 +87,7 @@ void pages_begin(struct read_topic *t) {
         }
         int64_t bytes = part_bytes(p, seen, left);
         left -= bytes;
-        page_ask(p, client, bytes);
+        page_ask(p, client, page_count(seen, bytes));
     }
     if (--t->polls == 0)
         read_topic_done(t);
@@ -100,16 +106,33 @@ static void page_take(struct read_part *p) {
         read_part_fail(p, st);
     } else {
         read_part_answer(p, res.batches, res.messages_count, res.current_offset);
+        frame_free(p->frame);
         p->frame = iggy_request_take_frame(&p->request);
     }
     arena_release(&arena);
     iggy_request_release(&p->request);
 }
 
+/*
+ * An answer that is too large ends the connection, before it or with it: messages may be much larger than those before them. So what was
+ * under way when a connection was lost is asked for again with fewer. True: it is.
+ */
+static bool page_ask_fewer(struct read_part *p) {
+    const struct iggy_request *r = &p->request;
+    struct bridge_loop *l = p->topic->reading->loop;
+    bool lost = r->op.status == ST_TIMED_OUT && r->may_have_landed && loop_now_ms(l->loop) < r->deadline_ms;
+    struct iggy_client *client = lost && r->once ? bridge_reader(l, p->topic->view->facts.topic_id) : NULL;
+    if (!client)
+        return false;
+    page_ask(p, client, p->poll.count > COUNT_STEP ? p->poll.count / COUNT_STEP : 1);
+    return true;
+}
+
 static void page_on_answer(struct op *op) {
     struct read_part *p = container_of(op, struct read_part, request.op);
     struct read_topic *t = p->topic;
-    page_take(p);
+    if (!page_ask_fewer(p))
+        page_take(p);
     if (--t->polls == 0)
         read_topic_done(t);
 }

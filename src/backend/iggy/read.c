@@ -8,7 +8,10 @@
 #include "bridge/message_map.h"
 #include "net/loop.h"
 
-#define MAP_INLINE_BYTES (32 * 1024) /* of messages: what a loop maps itself, in some 50 us */
+#define MAP_INLINE_BYTES    (32 * 1024) /* of messages: what a loop maps itself, in some 50 us */
+#define MESSAGE_BYTES_GUESS 1024
+#define VIEW_OLD_MS         30000 /* D2-51 */
+#define VIEW_WAIT_MS        2000  /* for a newer one, where an old one can do */
 
 static void read_on_view(struct op *op);
 static void read_on_judge(struct op *op);
@@ -16,11 +19,30 @@ static void read_map(struct reading *r);
 
 int64_t view_message_bytes(const struct view_partition *p) {
     uint64_t bytes = p->messages_count > 0 ? p->size_bytes / p->messages_count : 0;
-    return bytes < 1 ? 1 : bytes > INT32_MAX ? INT32_MAX : (int64_t)bytes;
+    if (bytes == 0)
+        return MESSAGE_BYTES_GUESS;
+    if (bytes < IGGY_MESSAGE_HEADER_BYTES)
+        return IGGY_MESSAGE_HEADER_BYTES;
+    return bytes > INT32_MAX ? INT32_MAX : (int64_t)bytes;
 }
 
 int64_t view_end(const struct view_partition *p) {
-    return p->messages_count == 0 && p->current_offset == 0 ? 0 : (int64_t)p->current_offset + 1;
+    if (p->messages_count == 0 && p->current_offset == 0)
+        return 0;
+    return p->current_offset < INT64_MAX ? (int64_t)p->current_offset + 1 : INT64_MAX;
+}
+
+int64_t view_bytes_from(const struct view_partition *p, int64_t offset) {
+    int64_t messages = offset >= 0 ? view_end(p) - offset : 0;
+    if (messages <= 0)
+        return 0;
+    return (messages < INT32_MAX ? messages : INT32_MAX) * view_message_bytes(p);
+}
+
+/* The offset of the oldest one. */
+static int64_t view_start(const struct view_partition *p) {
+    int64_t end = view_end(p);
+    return p->messages_count < (uint64_t)end ? end - (int64_t)p->messages_count : 0;
 }
 
 /* ---- memory ---- */
@@ -108,21 +130,56 @@ void iggy_read_release_op(struct backend *backend, struct backend_read *call) {
 
 /* ---- a round ---- */
 
-/* What is at hand may be as old as this; 0.12's fetch brings the truth itself. */
-static int64_t view_age_allowed(const struct read_topic *t) {
-    int64_t now = loop_now_ms(t->reading->loop->loop);
-    return t->view && view_fetches(t->view) ? 0 : now - VIEW_FRESH_MS;
+static bool topic_is_looked_for(const struct read_topic *t) {
+    for (int32_t i = 0; i < t->parts_count; i++)
+        if (t->parts[i].look)
+            return true;
+    return false;
+}
+
+/* What was seen last is still the topic that this reading knows. */
+static bool topic_is_same(const struct read_topic *t) {
+    const struct topic_view *last = view_peek(t->reading->loop, t->view->name);
+    return last && uuid_equal(&last->facts.id, &t->view->facts.id);
+}
+
+/*
+ * Whether a view that is there is good enough however old: a fetch of 0.12.1 says itself when it is not. What was appended through us is
+ * polled for anyway, and a watch has looked at the topic not long ago.
+ */
+static bool any_view_does(const struct read_topic *t) {
+    if (!t->view)
+        return t->reading->loop->bridge->version >= IGGY_0_12_1;
+    return view_fetches(t->view) || (topic_is_looked_for(t) && topic_is_same(t));
+}
+
+/* D2-51: what was known, where the server doesn't say what is. NULL: nothing that would do. */
+static struct topic_view *topic_old_view(const struct read_topic *t) {
+    struct bridge_loop *l = t->reading->loop;
+    struct str name = t->parts[0].call->topic;
+    struct topic_view *old = t->view;
+    if (!old && name.len >= 0)
+        old = view_peek(l, name);
+    if (!old || t->again || loop_now_ms(l->loop) - old->asked_ms > VIEW_OLD_MS)
+        return NULL;
+    for (int32_t i = 0; i < t->parts_count; i++)
+        if (t->parts[i].call->partition < 0 || (uint32_t)t->parts[i].call->partition >= old->partitions_count)
+            return NULL;
+    return old;
 }
 
 static void topic_want(struct read_topic *t, int64_t asked_ms, op_fn *done) {
     struct reading *r = t->reading;
     struct loop *loop = r->loop->loop;
+    int64_t soon_ms = loop_now_ms(loop) + VIEW_WAIT_MS;
     t->want = (struct view_want){
         .name = t->parts[0].call->topic,
         .id = t->parts[0].call->id,
         .asked_ms = asked_ms,
         .deadline_ms = r->call->deadline_ms,
     };
+    if (!r->judging && soon_ms < t->want.deadline_ms && topic_old_view(t))
+        t->want.deadline_ms = soon_ms;
     op_init(&t->want.op, loop, done);
     view_get(r->loop, &t->want);
 }
@@ -171,10 +228,11 @@ static void topic_begin(struct read_topic *t) {
         return;
     }
     read_topic_reset(t);
-    if (t->view && view_fetches(t->view) && parts_are_there(t))
+    t->any_age = any_view_does(t);
+    if (t->view && t->any_age && parts_are_there(t))
         topic_ask(t);
     else
-        topic_want(t, view_age_allowed(t), read_on_view);
+        topic_want(t, t->any_age ? 0 : loop_now_ms(t->reading->loop->loop) - VIEW_FRESH_MS, read_on_view);
 }
 
 static void topic_set_view(struct read_topic *t, struct topic_view *view) {
@@ -182,17 +240,43 @@ static void topic_set_view(struct read_topic *t, struct topic_view *view) {
     t->view = view;
 }
 
+/* Goes on with what was known, which doesn't prove that nothing new is there. */
+static bool topic_take_old_view(struct read_topic *t) {
+    struct topic_view *old = topic_old_view(t);
+    if (!old)
+        return false;
+    view_ref(old);
+    topic_set_view(t, old);
+    for (int32_t i = 0; i < t->parts_count; i++)
+        t->parts[i].look = true;
+    return true;
+}
+
+static bool status_is_transient(enum status st) {
+    return st == ST_UNAVAILABLE || st == ST_TIMED_OUT;
+}
+
 static void read_on_view(struct op *op) {
     struct read_topic *t = container_of(op, struct read_topic, want.op);
+    int64_t now = loop_now_ms(t->reading->loop->loop);
+    if (status_is_transient(op->status) && topic_take_old_view(t)) {
+        topic_ask(t);
+        return;
+    }
     if (op->status) {
         read_topic_fail(t, op->status);
         read_topic_done(t);
         return;
     }
     topic_set_view(t, t->want.view);
+    if (t->any_age && !any_view_does(t) && t->view->asked_ms < now - VIEW_FRESH_MS) {
+        t->any_age = false;
+        topic_want(t, now - VIEW_FRESH_MS, read_on_view);
+        return;
+    }
     if (!parts_are_there(t) && !t->again) {
         t->again = true;
-        topic_want(t, loop_now_ms(t->reading->loop->loop), read_on_view);
+        topic_want(t, now, read_on_view);
         return;
     }
     topic_ask(t);
@@ -207,11 +291,16 @@ bool read_topic_again(struct read_topic *t) {
     return true;
 }
 
+/* D2-20: who asks by id hears that the id is unknown. */
+static enum status topic_status(const struct read_topic *t, enum status st) {
+    return st == ST_NOT_FOUND && t->parts[0].call->topic.len < 0 ? ST_UNKNOWN_ID : st;
+}
+
 void read_topic_fail(struct read_topic *t, enum status st) {
     for (int32_t i = 0; i < t->parts_count; i++) {
         struct read_part *p = &t->parts[i];
         if (!p->settled)
-            p->status = st;
+            p->status = topic_status(t, st);
         p->settled = true;
     }
     if (st == ST_NOT_FOUND && t->view)
@@ -219,7 +308,7 @@ void read_topic_fail(struct read_topic *t, enum status st) {
 }
 
 void read_part_fail(struct read_part *p, enum status st) {
-    p->status = st;
+    p->status = topic_status(p->topic, st);
     p->settled = true;
     if (st == ST_NOT_FOUND)
         views_forget(p->topic->reading->loop->bridge, p->topic->view->name);
@@ -253,16 +342,22 @@ static void judge_messages(struct read_part *p) {
     }
 }
 
-/* Without any: at the end that is all there is to say; else a newer look must tell (D2-24, D2-25). */
+/*
+ * Without any: at the end that is all there is to say; else a newer look must tell (D2-24, D2-25). 0 as the last offset also stands for
+ * an empty partition: who is at 1 is at the end only where there is a message.
+ */
 static void judge_nothing(struct read_part *p) {
     int64_t offset = p->call->offset;
+    const struct topic_view *view = p->topic->view;
     if (p->current_offset > 0) {
         p->end = (int64_t)p->current_offset + 1;
         p->judge = offset != p->end;
     } else {
         p->end = offset;
-        p->judge = offset > 1;
+        p->judge = offset > 1 || (offset == 1 && view->partitions[p->call->partition].messages_count == 0);
     }
+    p->messages = BYTES_NULL;
+    p->doubt = p->told;
 }
 
 void read_part_answer(struct read_part *p, struct bytes messages, uint32_t count, uint64_t current_offset) {
@@ -270,10 +365,13 @@ void read_part_answer(struct read_part *p, struct bytes messages, uint32_t count
     p->messages = messages;
     p->messages_count = count;
     p->current_offset = current_offset < INT64_MAX ? current_offset : INT64_MAX - 1;
-    if (count > 0)
+    p->doubt = false;
+    if (count > 0) {
         judge_messages(p);
-    else
+        p->topic->message_bytes = messages.len > 0 ? messages.len / (int64_t)count + 1 : 0;
+    } else {
         judge_nothing(p);
+    }
 }
 
 /*
@@ -281,20 +379,22 @@ void read_part_answer(struct read_part *p, struct bytes messages, uint32_t count
  * that he is beyond it (D2-26).
  */
 static void part_judge(struct read_part *p, const struct topic_view *view) {
+    int64_t offset = p->call->offset;
     p->judge = false;
     if ((uint32_t)p->call->partition >= view->partitions_count) {
         p->status = ST_NOT_FOUND;
         return;
     }
     const struct view_partition *seen = &view->partitions[p->call->partition];
-    int64_t end = view_end(seen), start = end - (int64_t)seen->messages_count;
-    bool loading = view->version < IGGY_0_12_0 && end <= 1;
-    if (p->call->offset > end)
+    bool loading = view->version < IGGY_0_12_0 && view_end(seen) <= 1;
+    bool was_below = p->current_offset > 0 && offset <= (int64_t)p->current_offset;
+    p->end = view_end(seen);
+    if (offset > p->end)
         p->status = loading ? ST_UNAVAILABLE : ST_OUT_OF_RANGE;
-    else if (p->call->offset < start && !p->topic->reading->loop->bridge->settings.read_below_start)
+    else if (offset < view_start(seen) && !p->topic->reading->loop->bridge->settings.read_below_start)
         p->status = ST_OUT_OF_RANGE;
-    else
-        p->end = end;
+    else if (offset < p->end && offset >= view_start(seen) && was_below)
+        p->status = ST_UNAVAILABLE; /* D2-25 */
 }
 
 static void read_on_judge(struct op *op) {
@@ -355,9 +455,13 @@ static void part_map(struct read_part *p, struct message_map *map, int64_t bytes
     }
     p->skipped_count = map->skipped_count;
     enum status finished = message_map_finish(map, &p->batch);
-    if (!finished)
+    if (!finished) {
+        p->end = map->next_offset > p->end ? map->next_offset : p->end;
         return;
+    }
     p->batch = BYTES_NULL;
+    if (finished != ST_NOT_FOUND)
+        st = finished;
     if (st != ST_OK && st != ST_OVER_BUDGET)
         p->status = st == ST_BAD_RECORD ? ST_REFUSED : st;
 }
@@ -397,6 +501,8 @@ static void tell_skipped(const struct read_part *p) {
 static void part_finish(struct read_part *p) {
     struct backend_read_part *call = p->call;
     tell_skipped(p);
+    if (p->status == ST_TIMED_OUT || p->status == ST_CANCELED || p->status == ST_NO_MEMORY)
+        p->status = ST_UNAVAILABLE; /* D2-27 */
     call->status = p->status;
     call->start_offset = -1;
     call->high_watermark = p->status ? -1 : p->end;
@@ -412,7 +518,7 @@ static void read_finish(struct reading *r) {
         topic_drop_answer(&r->topics[i]);
     for (int32_t i = 0; i < r->parts_count; i++) {
         part_finish(&r->parts[i]);
-        r->parts[i].look = false;
+        r->parts[i].look = r->parts[i].told = false;
         r->call->bytes += r->call->parts[i].bytes;
     }
     op_complete(&r->call->op, ST_OK);

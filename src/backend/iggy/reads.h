@@ -22,7 +22,9 @@ struct read_part {
     bool settled;  /* status is what it ends with, or there is an answer */
     bool answered; /* the server has said what follows */
     bool judge;    /* the answer leaves open what is there: a newer view decides */
-    bool look; /* something was appended through us: a view at hand is too old to say that there is nothing */
+    bool look; /* something was appended through us, or the view is old: it can't say that there is nothing */
+    bool told; /* a watch has ended as its view showed something here */
+    bool doubt;            /* and then nothing came: the next view is not believed at once */
     struct bytes messages; /* Iggy batches, in the topic's frame or the part's own */
     uint32_t messages_count;
     uint64_t current_offset; /* of the last message there is; 0 also: none */
@@ -41,9 +43,11 @@ struct read_topic {
     int32_t parts_count;
     struct view_want want;
     struct topic_view *view; /* held; NULL: none yet */
+    bool any_age;            /* the view may be old, as 0.12.1 says itself when it is outdated */
     bool again;              /* it was asked a second time, as the server had another incarnation */
     bool kept;               /* a watch has brought the answer */
     int32_t polls;           /* under way */
+    int64_t message_bytes;   /* what a message took in the last answer that had any; 0: not known */
     struct frame *frame;     /* owned; of a fetch */
     struct iggy_request request;
     struct iggy_fetch_messages_req fetch;
@@ -77,10 +81,17 @@ void read_part_fail(struct read_part *p, enum status st);
 
 /* fetch.c: ask for all parts of a topic that are not settled; read_topic_done follows. */
 void fetch_begin(struct read_topic *t);
-/* Fill t->fetch; wait_ms 0: answer at once. ST_NO_MEMORY. */
-enum status fetch_prepare(struct read_topic *t, int64_t wait_ms, uint32_t min_count) MUST_USE;
+struct fetch_terms {
+    int64_t wait_ms; /* 0: answer at once */
+    uint32_t min_count;
+    int64_t bytes_max;
+};
+/* Fill t->fetch with what is not settled. ST_NO_MEMORY. */
+enum status fetch_prepare(struct read_topic *t, const struct fetch_terms *terms) MUST_USE;
 /* Take t->request's answer over: to the parts. False: it must be asked again with a newer view. */
 bool fetch_take(struct read_topic *t);
+/* What an answer for a topic may bring at most: its share of the call's bytes. */
+int64_t fetch_bytes_max(const struct reading *r);
 
 /* pages.c: the same with a poll for each part. */
 void pages_begin(struct read_topic *t);
@@ -88,10 +99,12 @@ void pages_begin(struct read_topic *t);
 /* read.c, for watch.c: give the records back; those of answers that are kept stay. */
 void reading_drop_records(struct reading *r);
 
-/* What a message takes, by the view. At least 1. */
+/* What a message takes, by the view; a guess where it shows none. */
 int64_t view_message_bytes(const struct view_partition *p);
 /* The offset after the last one, by the view. */
 int64_t view_end(const struct view_partition *p);
+/* About what the messages from offset on take, by the view; 0: it shows none there. */
+int64_t view_bytes_from(const struct view_partition *p, int64_t offset);
 
 #define READ_CONSUMER "iggy-gateway-kafka" /* whose polls these are; they store no offset */
 
