@@ -229,6 +229,31 @@ TEST(a_listing_shows_the_default_stream_and_what_the_map_points_at) {
     rig_close(&rig);
 }
 
+static int32_t listed_count(void) {
+    struct turn turn = {.topics = {.all = true}};
+    turn_run(&rig, &turn, start_topics);
+    CHECK_EQ(turn.topics.status, ST_OK);
+    return turn.topics.topics_count;
+}
+
+/* D7-6: however young the last listing is. */
+TEST(a_listing_shows_what_was_made_and_deleted_before_it) {
+    rig_open(&rig, (struct rig_options){0});
+    fake_add_topic(&rig.server, "kafka", "t", 1);
+    CHECK_EQ(listed_count(), 1);
+    struct backend_delete_part gone = {.name = STR("t")};
+    struct turn delete = {.delete_ = {.parts = &gone, .parts_count = 1}};
+    turn_run(&rig, &delete, start_delete);
+    CHECK_EQ(gone.status, ST_OK);
+    CHECK_EQ(listed_count(), 0);
+    struct backend_create_part made = {.name = STR("u"), .partitions_count = 1};
+    struct turn create = {.create = {.parts = &made, .parts_count = 1}};
+    turn_run(&rig, &create, start_create);
+    CHECK_EQ(made.status, ST_OK);
+    CHECK_EQ(listed_count(), 1);
+    rig_close(&rig);
+}
+
 TEST(a_listing_that_fails_says_so) {
     rig_open(&rig, (struct rig_options){0});
     fake_refuse(&rig.server, IGGY_CMD_get_topics, IGGY_ERR_UNAUTHORIZED, 1);

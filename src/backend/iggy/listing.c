@@ -15,6 +15,7 @@ struct listing_run {
     struct listing *list;
     size_t at; /* in the map's streams */
     struct str stream;
+    bool outdated; /* listings_forget was called meanwhile */
     struct iggy_stream_req body;
     struct iggy_request request;
 };
@@ -68,6 +69,7 @@ void listing_get(struct bridge_loop *l, struct listing_want *want) {
     want->loop = l;
     want->listing = NULL;
     want->covered = false;
+    want->late = ls->run && ls->run->outdated;
     if (ls->last && ls->last->asked_ms > want->asked_ms) {
         want->listing = ls->last;
         want->listing->refs++;
@@ -161,6 +163,7 @@ static int compare_listed(const void *a, const void *b) {
 static void run_end(struct listing_run *run, enum status st) {
     struct listings *ls = run->listings;
     struct listing *list = run->list;
+    bool keep = !st && !run->outdated;
     ls->run = NULL;
     mem_free(run);
     if (!st && list->topics_count > 1)
@@ -168,7 +171,7 @@ static void run_end(struct listing_run *run, enum status st) {
     for (struct link *l = ls->wants.next, *next; l != &ls->wants; l = next) {
         struct listing_want *want = container_of(l, struct listing_want, link);
         next = l->next;
-        if (!want->covered && list->asked_ms <= want->asked_ms)
+        if (!want->covered && (want->late || list->asked_ms <= want->asked_ms))
             continue;
         if (!st) {
             want->listing = list;
@@ -176,14 +179,21 @@ static void run_end(struct listing_run *run, enum status st) {
         }
         want_end(want, st);
     }
-    if (st) {
-        listing_unref(list);
-    } else {
+    if (keep) {
         listing_unref(ls->last);
         ls->last = list;
+    } else {
+        listing_unref(list);
     }
     if (!list_empty(&ls->wants))
         run_begin(ls);
+}
+
+void listings_forget(struct listings *ls) {
+    listing_unref(ls->last);
+    ls->last = NULL;
+    if (ls->run)
+        ls->run->outdated = true;
 }
 
 const struct listed_topic *listing_find_id(const struct listing *list, const struct uuid *id) {

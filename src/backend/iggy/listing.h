@@ -33,10 +33,14 @@ struct listing_want {
 
     struct bridge_loop *loop; /* the rest is listing.c's */
     bool covered;             /* the listing under way was begun after it came */
+    bool late;                /* it came when the listing under way was outdated already */
     struct timer timer;
     struct link link;
 };
 void listing_get(struct bridge_loop *l, struct listing_want *want);
+
+/* A topic was made, deleted or changed: no listing that was begun before is given to who comes from now on. */
+void listings_forget(struct listings *ls);
 
 /* The topic with this id; NULL: none. */
 const struct listed_topic *listing_find_id(const struct listing *list, const struct uuid *id);

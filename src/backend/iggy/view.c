@@ -135,6 +135,12 @@ static void want_on_deadline(struct timer *t) {
     want_end(container_of(t, struct view_want, timer), ST_TIMED_OUT);
 }
 
+static void want_on_cancel(struct op *op) {
+    struct view_want *want = container_of(op, struct view_want, op);
+    if (link_in_list(&want->link))
+        want_end(want, ST_CANCELED);
+}
+
 static void want_take(struct view_want *want, struct topic_view *view) {
     if (want->name.len < 0 && !uuid_equal(&view->facts.id, &want->id)) {
         want_end(want, ST_UNKNOWN_ID); /* made anew, under another id */
@@ -175,9 +181,10 @@ static void views_list(struct views *v);
 
 void view_get(struct bridge_loop *l, struct view_want *want) {
     struct views *v = l->views;
-    op_start(&want->op, NULL);
+    op_start(&want->op, want_on_cancel);
     want->loop = l;
     want->view = NULL;
+    want->link = (struct link){0};
     want->covered = false;
     struct entry *e = want->name.len >= 0 ? entry_find(v, want->name) : entry_find_id(v, &want->id);
     if (e && e->view && want_is_met(want, e->view->asked_ms)) {
@@ -373,6 +380,7 @@ void view_unref(struct topic_view *v) {
 
 static void entry_forget(struct views *v, struct str name) {
     struct entry *e = entry_find(v, name);
+    listings_forget(v->loop->listings);
     if (!e)
         return;
     if (e->asking)

@@ -30,7 +30,7 @@ struct topic_view {
  *      asked_ms     what it shows must not be older (monotonic); 0: any will do
  *      deadline_ms
  * out  op.status    ST_OK and view is held (view_unref); ST_NOT_FOUND, ST_UNKNOWN_ID; ST_DENIED; ST_UNAVAILABLE; ST_TIMED_OUT; ST_LOGIN_REFUSED; ...
- * With a good view at hand op completes without a call.
+ * With a good view at hand op completes without a call. It can be cancelled.
  */
 struct view_want {
     struct op op;
@@ -52,8 +52,8 @@ struct topic_view *view_peek(struct bridge_loop *l, struct str name);
 void view_ref(struct topic_view *v);
 void view_unref(struct topic_view *v); /* takes NULL */
 
-/* The topic was made, deleted, changed or isn't as the view shows it (20, 87, 89 ..): the next view_get asks. On every loop; on this one
- * at once. name must stay meanwhile: not that of a view that nobody holds. */
+/* The topic was made, deleted, changed or isn't as the view shows it (20, 87, 89 ..): the next view_get and listing_get ask. On every loop;
+ * on this one at once. name must stay meanwhile: not that of a view that nobody holds. */
 void views_forget(struct bridge *b, struct str name);
 
 enum status views_new(struct bridge_loop *l, struct views **out) MUST_USE;
