@@ -108,4 +108,12 @@ foreach(folder hostile quickstart durability)
 endforeach()
 suite(asan.sanitized ALONE TIMEOUT 300 NEEDS setup.python COMMAND tests/sanitized/run ${CMAKE_BINARY_DIR}/iggy-gateway-kafka)
 suite(tsan.sanitized ALONE TIMEOUT 300 NEEDS build.tsan setup.python COMMAND tests/sanitized/run ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka)
-suite(clients ALONE TIMEOUT 900 NEEDS build.release setup.peers COMMAND tests/clients/compare)
+
+# All clients on Apache Kafka, then on the embedded log and on the bridge, whose answers must be the same.
+set(facts ${CMAKE_BINARY_DIR}/kafka-facts.json)
+suite(clients.kafka ALONE TIMEOUT 600 NEEDS setup.peers COMMAND tests/clients/compare --on kafka --reference ${facts})
+set_tests_properties(clients.kafka PROPERTIES FIXTURES_SETUP clients.kafka)
+foreach(place embedded bridge-0.11 bridge-0.12)
+  suite(clients.${place} ALONE TIMEOUT 600 NEEDS build.release setup.peers clients.kafka
+    COMMAND tests/clients/compare --on ${place} --reference ${facts})
+endforeach()

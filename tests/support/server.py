@@ -45,7 +45,9 @@ class Server:
         """Starts it without waiting for it to listen; wrapper is a command that runs it."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("IGGY_KAFKA_")}
         environment |= {"IGGY_KAFKA_" + key: value for key, value in self.settings.items()}
-        environment |= {"IGGY_KAFKA_BIND_ADDR": f"127.0.0.1:{self.port}", "IGGY_KAFKA_DATA_DIR": self.data}
+        environment["IGGY_KAFKA_BIND_ADDR"] = f"127.0.0.1:{self.port}"
+        if self.settings.get("BACKEND") != "iggy":
+            environment["IGGY_KAFKA_DATA_DIR"] = self.data
         if self.settings.get("BACKEND", "embedded") == "embedded" and "BRIDGE_ENABLED" not in self.settings:
             environment.setdefault("IGGY_KAFKA_IGGY_LISTEN_ADDR", "off")  # two servers on one machine must not meet on the standard port
         if self.iggy:
