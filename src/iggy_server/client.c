@@ -67,6 +67,7 @@ static void client_on_open(struct conn *conn) {
     list_init(&c->requests);
     list_push_tail(&loop_of(s, conn_loop(conn))->clients, &c->link);
     conn_set_user(conn, c);
+    conn_set_frame_bytes_max(conn, CLIENT_LOGIN_BYTES);
 }
 
 static void client_free_if_done(struct client *c) {
@@ -91,8 +92,11 @@ void client_set_session(struct client *c, struct session *session, uint32_t vers
     session_unref(c->session);
     c->session = session;
     c->version = version;
-    if (c->conn)
-        conn_set_idle_ms(c->conn, session ? CLIENT_IDLE_MS : CLIENT_LOGIN_MS);
+    if (!c->conn)
+        return;
+    conn_set_idle_ms(c->conn, session ? CLIENT_IDLE_MS : CLIENT_LOGIN_MS);
+    if (session) /* for good: who has lost its session must be told so, whatever it sends next */
+        conn_set_frame_bytes_max(c->conn, IGGY_FRAME_BYTES_MAX);
 }
 
 bool client_has_session(struct client *c) {

@@ -17,6 +17,8 @@
 #define CLIENT_SILENT_MS 36000   /* a group member that sends nothing for so long is evicted */
 #define CLIENT_LOGIN_MS  60000   /* without a login a connection may be idle for so long */
 #define CLIENT_IDLE_MS   3600000 /* and with one; official clients ping every 5 s */
+#define CLIENT_LOGIN_BYTES \
+    65536 /* of a frame before the login: who has no password can't reserve the memory of those who have */
 
 struct client {
     struct iggy_server *server;

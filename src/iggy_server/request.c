@@ -87,7 +87,7 @@ static void request_on_hop(struct op *op) {
 }
 
 static void request_ended(struct server_request *r) {
-    r->reserved_bytes = (int64_t)r->write.out.bytes;
+    r->reserved_bytes = (int64_t)(r->write.out.bytes + r->arena.taken_bytes); /* both go with the reply */
     if (r->reserved_bytes > 0)
         budget_force(r->server->settings.budget, r->reserved_bytes);
     if (loop_current() == r->loop) {

@@ -178,6 +178,10 @@ void conn_set_idle_ms(struct conn *c, int64_t idle_ms) {
     conn_deadline_update(c);
 }
 
+void conn_set_frame_bytes_max(struct conn *c, int64_t bytes_max) {
+    c->frame_bytes_max = bytes_max;
+}
+
 /* --- the end --- */
 
 static void conn_on_end(struct op *op) {
@@ -337,6 +341,7 @@ struct conn *conn_make(struct conn_home *home, int fd, const char *peer) {
     c->home = home;
     c->fd = fd;
     c->idle_ms = home->settings->idle_ms;
+    c->frame_bytes_max = home->settings->frame_bytes_max;
     snprintf(c->peer, sizeof c->peer, "%s", peer);
     conn_read_init(c);
     conn_write_init(c);

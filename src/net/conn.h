@@ -69,6 +69,9 @@ void conn_set_busy(struct conn *c, bool busy);
 /* Another idle deadline from now on (before a login it is shorter). */
 void conn_set_idle_ms(struct conn *c, int64_t idle_ms);
 
+/* Another frame_bytes_max, for heads that come from now on (before a login it is smaller). */
+void conn_set_frame_bytes_max(struct conn *c, int64_t bytes_max);
+
 /*
  * Take no more frames / go on. After conn_pause no frame is delivered, not even one that is here already, and no read or idle
  * deadline runs; conn_resume never delivers inside, and a frame that was cut by the pause gets its whole read_ms again.

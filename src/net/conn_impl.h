@@ -64,6 +64,7 @@ struct conn {
     bool end_told;      /* on_idle_end was called */
     bool peer_ended;    /* the peer's FIN was read */
     bool hung_up;       /* on_hangup was called */
+    int64_t frame_bytes_max;
     uint32_t frame_bytes, frame_have, frame_room;
     struct frame
         *frame; /* being read; NULL: between frames. Its memory grows from frame_room to frame_bytes */

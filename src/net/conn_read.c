@@ -45,7 +45,7 @@ static enum status conn_frame_grow(struct conn *c, uint32_t have) {
 static bool conn_frame_begin(struct conn *c, const uint8_t *head) {
     const struct conn_protocol *protocol = c->home->protocol;
     struct budget *budget = c->home->settings->budget;
-    int64_t bytes = protocol->frame_bytes(head, c->home->settings->frame_bytes_max);
+    int64_t bytes = protocol->frame_bytes(head, c->frame_bytes_max);
     if (bytes < protocol->head_bytes || bytes > INT32_MAX) {
         conn_close(c);
         return false;

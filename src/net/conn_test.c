@@ -110,6 +110,31 @@ TEST(a_length_of_zero_below_it_or_over_the_limit_closes_without_an_answer) {
     server_stop(s);
 }
 
+static void allow_sixteen_bytes(void *session) {
+    conn_set_frame_bytes_max(((struct session *)session)->conn, 16);
+}
+
+static void allow_more(void *session) {
+    conn_set_frame_bytes_max(((struct session *)session)->conn, 1024);
+}
+
+TEST(another_limit_of_frames_counts_from_when_it_is_set) {
+    struct server *s = server_start((struct server_options){.frame_bytes_max = 1024});
+    int fd = client_open(s), other = client_open(s);
+    CHECK(gate_wait(&s->opened, 2));
+    server_call(s, 0, allow_sixteen_bytes);
+    server_call(s, 1, allow_sixteen_bytes);
+    client_send_frame(fd, 'e', 16);
+    client_expect_frame(fd, 'e', 16);
+    client_send_frame(fd, 'e', 17);
+    client_expect_end(fd);
+    server_call(s, 1, allow_more);
+    client_send_frame(other, 'e', 1024);
+    client_expect_frame(other, 'e', 1024);
+    close(other);
+    server_stop(s);
+}
+
 static uint32_t seen_room, seen_have;
 static void see_frame(void *session) {
     struct conn *c = ((struct session *)session)->conn;
