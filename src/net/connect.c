@@ -23,6 +23,7 @@ struct connector {
     struct conn_home home;
     struct conn_settings conn;
     char failed[160]; /* of the last handshake */
+    bool freed;       /* its user has no use for it: it goes with its last conn */
 };
 
 struct dial {
@@ -304,7 +305,14 @@ void connector_connect(struct connector *c, struct connect *attempt, const char 
 /* --- the connector --- */
 
 static void connector_ignore(struct conn_home *home) {
-    (void)home; /* nobody counts its sockets or waits for its conns: their users do */
+    (void)home; /* nobody counts its sockets: their users do */
+}
+
+/* A conn whose handshake has failed was never anybody's, and closes by itself. */
+static void connector_on_conn_gone(struct conn_home *home) {
+    struct connector *c = container_of(home, struct connector, home);
+    if (c->freed && list_empty(&home->conns))
+        mem_free(c);
 }
 
 enum status connector_new(const struct connector_settings *settings, struct connector **out) {
@@ -318,7 +326,7 @@ enum status connector_new(const struct connector_settings *settings, struct conn
         .settings = &c->conn,
         .user = settings->user,
         .on_socket_close = connector_ignore,
-        .on_conn_gone = connector_ignore,
+        .on_conn_gone = connector_on_conn_gone,
         .on_shaken = connector_on_shaken,
     };
     list_init(&c->home.conns);
@@ -329,8 +337,9 @@ enum status connector_new(const struct connector_settings *settings, struct conn
 void connector_free(struct connector *c) {
     if (!c)
         return;
-    assert(list_empty(&c->home.conns));
-    mem_free(c);
+    c->freed = true;
+    if (list_empty(&c->home.conns))
+        mem_free(c);
 }
 
 void *connector_user(const struct conn *c) {

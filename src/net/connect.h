@@ -35,7 +35,7 @@ struct connect {
 void connector_connect(struct connector *c, struct connect *attempt, const char *host, int port,
                        const char *tls_name, int64_t timeout_ms);
 
-/* All its connections must have been closed (on_closed has returned). Takes NULL. On the loop, or after the loop has stopped. */
+/* All connections that it has handed out must have been closed (on_closed has returned). Takes NULL. On the loop, or after the loop has stopped. */
 void connector_free(struct connector *c);
 
 void *connector_user(const struct conn *c); /* settings.user of the connector that made c */

@@ -23,7 +23,8 @@ struct dialer {
     const char *host, *tls_name;
     int port;
     int64_t timeout_ms;
-    bool close_at_once; /* before on_open */
+    bool close_at_once;    /* before on_open */
+    bool free_when_failed; /* the connector, before anything else runs */
     struct gate done, opened, frames, ended, closed, written;
     enum status status;
     char failed[200];
@@ -121,6 +122,9 @@ static void dialer_on_done(struct op *op) {
             d->status = ST_CORRUPT; /* on_open was first */
         if (d->close_at_once)
             conn_close(d->conn);
+    } else if (d->free_when_failed) {
+        connector_free(d->connector);
+        d->connector = NULL;
     }
     gate_add(&d->done, 1);
 }
@@ -463,6 +467,17 @@ TEST(a_server_without_tls_is_unavailable_and_a_silent_one_times_out) {
     CHECK_TEXT(d.failed, "no answer in time");
     dialer_release(&d);
     close(fd);
+    secret_end(&s);
+}
+
+TEST(a_connector_may_be_freed_as_soon_as_its_handshake_has_failed) {
+    struct secret_scene s;
+    struct dialer d;
+    secret_begin(&s, (struct cert_wish){.names = "DNS:elsewhere"});
+    dialer_init(&d, listener_port(s.server->listener), s.client_tls);
+    d.free_when_failed = true;
+    CHECK_EQ(dialer_connect(&d), ST_INVALID);
+    dialer_release(&d);
     secret_end(&s);
 }
 
