@@ -354,7 +354,7 @@ TEST(retention_goes_to_the_server_and_comes_back) {
     rig_close(&rig);
 }
 
-TEST(missing_topics_are_made_where_the_call_asks_for_it) { /* H-1 */
+TEST(missing_topics_are_made_where_the_call_asks_for_it) { /* D4-5 */
     rig_open(&rig, (struct rig_options){0});
     fake_add_topic(&rig.server, "kafka", "there", 2);
     struct backend_topics_part parts[] = {part_of("there"), part_of("new"), part_of("newer"), part_of("bad")};

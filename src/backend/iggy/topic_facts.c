@@ -9,7 +9,7 @@
 #include "iggy/tlv.h"
 
 #define US_PER_MS     1000
-#define EXPIRY_MS_MAX ((int64_t)UINT32_MAX * 1000) /* D9-7: what Iggy can be told; who wants more wants all */
+#define EXPIRY_MS_MAX ((int64_t)UINT32_MAX * 1000) /* what Iggy can be told; who wants more wants all */
 #define SEGMENT_BYTES_MIN \
     ((uint64_t)1 << 20) /* Iggy's rules for segment_size, of which a topic holds one at least */
 #define SEGMENT_BYTES_MAX ((uint64_t)1 << 30)

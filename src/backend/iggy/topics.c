@@ -134,7 +134,7 @@ void iggy_topics_op(struct backend *b, struct backend_topics *call) {
     topics_ended_one(job);
 }
 
-/* ---- and make what is missing (D4-5, H-1) ---- */
+/* ---- and make what is missing (D4-5) ---- */
 
 static void topics_on_made_part(struct op *op) {
     struct topics_part *p = container_of(op, struct topics_part, want.op);
