@@ -90,7 +90,7 @@ suite(smoke QUICK TIMEOUT 90 NEEDS build.release COMMAND tests/smoke/run)
 
 suite(setup.python QUICK TIMEOUT 300 COMMAND tests/peers/setup.sh python)
 set_tests_properties(setup.python PROPERTIES FIXTURES_SETUP setup.python)
-suite(setup.peers TIMEOUT 1200 NEEDS setup.python COMMAND tests/peers/setup.sh)
+suite(setup.peers TIMEOUT 1500 NEEDS setup.python COMMAND tests/peers/setup.sh)
 set_tests_properties(setup.peers PROPERTIES FIXTURES_SETUP setup.peers PROCESSORS 2)
 
 # on_binary(PREFIX BINARY FOLDER ...): the pytest suite of tests/FOLDER on a binary, other arguments as of suite()
@@ -106,6 +106,10 @@ endforeach()
 foreach(folder hostile quickstart durability)
   on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka ${folder} ALONE TIMEOUT 600 NEEDS build.release setup.peers)
 endforeach()
+# Official Iggy SDKs, alone and beside Kafka clients.
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.release setup.peers)
+on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS setup.peers)
+on_binary(tsan. ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.tsan setup.peers)
 suite(asan.sanitized ALONE TIMEOUT 300 NEEDS setup.python COMMAND tests/sanitized/run ${CMAKE_BINARY_DIR}/iggy-gateway-kafka)
 suite(tsan.sanitized ALONE TIMEOUT 300 NEEDS build.tsan setup.python COMMAND tests/sanitized/run ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka)
 
