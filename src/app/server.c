@@ -133,6 +133,7 @@ static enum status build_store(struct server *s) {
         .stream = c->iggy_stream,
         .batch_bytes_max = c->max_frame_size,
         .slots_max = c->max_frame_size / RECORD_BYTES_MIN,
+        .skip_unmappable = c->unmappable == UNMAPPABLE_SKIP,
         .cluster_id = c->cluster_id,
         .home = s->loops[0],
     };
