@@ -43,6 +43,10 @@ class Client(Connection):
         request = self.number() if request is None else request
         return self.frame(operation, body, code, request=request), request
 
+    def build_raw(self, operation):
+        """A frame without a body."""
+        return self.frame(operation, b"", request=self.number())
+
     def ask(self, command, body=b"", **header):
         """The payload, or the refusal's code as a negative number; an Eviction's reason as ("eviction", reason)."""
         operation, code = COMMANDS[command][:2]

@@ -32,6 +32,7 @@ struct poll_part {
     int64_t bytes_max;
     uint64_t owner_generation;
     uint64_t offset; /* where it reads */
+    uint64_t end;    /* of the partition, when it began to read */
     struct iggy_cut cut;
 };
 
@@ -257,9 +258,18 @@ static int64_t poll_estimate(const struct poll *p) {
     return bytes < p->bytes_max ? bytes : p->bytes_max;
 }
 
+/* A quarter of what is free, so that who asks for much and reads nothing leaves room for others' polls. */
+static int64_t poll_share(const struct poll *p) {
+    int64_t share = budget_free_bytes(p->request->server->polls) / 4;
+    return share > READ_BYTES_MIN ? share : READ_BYTES_MIN;
+}
+
 static void poll_take_room(struct poll *p) {
-    if (p->read_bytes == 0)
+    if (p->read_bytes == 0) {
+        int64_t share = poll_share(p);
+        p->bytes_max = p->bytes_max < share ? p->bytes_max : share;
         p->read_bytes = poll_estimate(p);
+    }
     op_init(&p->room.op, p->request->loop, poll_on_room);
     p->request->parked = &p->room.op;
     budget_take(p->request->server->polls, &p->room, p->read_bytes);
@@ -272,8 +282,9 @@ static void poll_read(struct poll *p) {
     p->read.bytes_max = p->read_bytes;
     p->read.deadline_ms = loop_now_ms(p->request->loop) + STEP_MS;
     for (int32_t i = 0; i < p->parts_count; i++) {
-        const struct poll_part *part = &p->parts[i];
+        struct poll_part *part = &p->parts[i];
         struct backend_read_part *read = &p->read.parts[i];
+        part->end = part->code ? 0 : (uint64_t)partition_end(part->partition);
         read->topic = STR_NULL;
         read->id = info->id;
         read->partition = (int32_t)part->partition_id;
@@ -353,6 +364,16 @@ static bool poll_wants_more(const struct poll *p) {
     return false;
 }
 
+/* Whether limits, and not the ends of the partitions, are why there are no more messages: waiting would bring none. */
+static bool poll_is_full(const struct poll *p, uint64_t found) {
+    for (int32_t i = 0; found > 0 && i < p->parts_count; i++) {
+        const struct poll_part *part = &p->parts[i];
+        if (!part->code && (part->cut.full || part->cut.offset < part->end))
+            return true;
+    }
+    return false;
+}
+
 static void poll_park(struct poll *p) {
     wbuf_release(&p->out);
     poll_set_room(p, 0);
@@ -390,7 +411,7 @@ static void poll_on_read(struct op *op) {
         return;
     }
     bool waits = found < p->min_count && loop_now_ms(p->request->loop) < p->deadline_ms;
-    if (waits && !failed && !request_must_end(p->request))
+    if (waits && !failed && !poll_is_full(p, found) && !request_must_end(p->request))
         poll_park(p);
     else
         poll_finish(p);
