@@ -209,6 +209,21 @@ def test_every_sdk_polls_what_a_kafka_client_wrote_at_the_same_offsets(kafka, co
     kafka.delete(name)
 
 
+@pytest.mark.parametrize("sdk", ["rust-0.12"], indirect=True)
+def test_one_fetch_reads_all_partitions_that_a_kafka_client_wrote(kafka, root, name):
+    kafka.create(name, 3)
+    sent = data_set(kafka.can)
+    kafka.produce(name, sent, "lz4")
+    found = root.fetch(stream=STREAM, topic=name, consumer="c", partitions=3, count=len(sent))
+    for partition in range(3):
+        own = [seen for seen in found if seen["partition"] == partition]
+        records = [record for record in sent if record.partition == partition]
+        assert len(own) == len(records)
+        for offset, (record, seen) in enumerate(zip(records, own)):
+            check_same(record, offset, seen)
+    kafka.delete(name)
+
+
 def test_an_idempotent_producers_records_are_there_once(kafka, sdks, name):
     kafka.create(name, 1)
     sent = [Record(0, b"k%d" % index, b"v%d" % index) for index in range(500)]
@@ -348,6 +363,7 @@ def test_both_sides_write_in_turn_and_both_read_everything(kafka, sdks, name):
             few = client.poll(stream=STREAM, topic=name, partition=0, consumer="c", how="offset", value=at, count=2)
             assert offsets(few) == [at, at + 1]
             assert few == found[at : at + 2]
+        assert client.poll(stream=STREAM, topic=name, partition=0, consumer="c", how="last", count=5) == found[-5:]
     assert kafka.offset(name, 0, "latest") == len(sent)
     kafka.delete(name)
 

@@ -83,13 +83,14 @@ def test_polls_begin_where_they_say(root, stream, topic):
     assert payloads(read(root, stream, topic, how="last", count=1)) == [b"m29"]
 
 
-def test_a_poll_by_time_begins_with_the_first_message_of_that_time(root, stream, topic):
-    """By the producer's time, as on the Kafka side, to the millisecond."""
+def test_a_poll_by_time_begins_with_the_first_batch_stored_at_that_time_or_later(root, stream, topic):
     fill(root, stream, topic, 5)
     eventually("some milliseconds", lambda: read(root, stream, topic, how="last")[0]["timestamp"] < int(time.time() * 1_000_000) - 20_000)
     fill(root, stream, topic, 5, start=5)
-    second = read(root, stream, topic, how="offset", value=5)[0]["origin"]
+    second = read(root, stream, topic, how="offset", value=5)[0]["timestamp"]
     assert offsets(read(root, stream, topic, how="timestamp", value=second)) == [5, 6, 7, 8, 9]
+    assert offsets(read(root, stream, topic, how="timestamp", value=second - 10_000)) == [5, 6, 7, 8, 9]
+    assert offsets(read(root, stream, topic, how="timestamp", value=second + 1)) == []
     assert offsets(read(root, stream, topic, how="timestamp", value=0)) == list(range(10))
     assert offsets(read(root, stream, topic, how="timestamp", value=second + 3_600_000_000)) == []
 
