@@ -54,14 +54,14 @@ static void check_security(const struct config *c, struct config_report *report)
         report_add(report, "IGGY_KAFKA_TLS_CERT_FILE and IGGY_KAFKA_TLS_KEY_FILE must be set together");
     if (c->tls_client_ca_file && !c->tls_cert_file)
         report_add(report, "IGGY_KAFKA_TLS_CLIENT_CA_FILE needs IGGY_KAFKA_TLS_CERT_FILE");
+    if (c->iggy_listen_tls && !c->tls_cert_file)
+        report_add(report, "IGGY_KAFKA_IGGY_LISTEN_TLS=true needs IGGY_KAFKA_TLS_CERT_FILE");
 }
 
 /* An honest error is better than a switch that does nothing. */
 static void check_missing(const struct config *c, struct config_report *report) {
     if (c->sasl_enabled)
         report_add(report, "IGGY_KAFKA_SASL_ENABLED=true: this version has no SASL yet");
-    if (c->tls_cert_file)
-        report_add(report, "IGGY_KAFKA_TLS_CERT_FILE=%s: this version has no TLS yet", c->tls_cert_file);
     if (c->topic_map_path && c->backend == BACKEND_EMBEDDED)
         report_add(report, "IGGY_KAFKA_TOPIC_MAP_PATH=%s: the embedded log has no topic map yet",
                    c->topic_map_path);
@@ -100,8 +100,9 @@ void config_warnings(const struct config *c, struct config_report *report) {
         report_add(
             report,
             "IGGY_KAFKA_INSTANCE_ID is not set: it must differ between instances that serve the same topics");
-    /* On a loopback address only this machine's own users can reach the embedded log. */
-    if (c->backend != BACKEND_STUB && !c->sasl_enabled &&
+    /* A-39. On a loopback address only this machine's own users can reach the embedded log; with mutual TLS only whom the
+     * roots vouch for can reach any backend. */
+    if (c->backend != BACKEND_STUB && !c->sasl_enabled && !c->tls_client_ca_file &&
         (c->backend == BACKEND_IGGY || !address_is_loopback(c->bind_addr)))
         report_add(report, "SASL is off: whoever can reach the port may create topics, delete them and "
                            "shorten their retention");

@@ -446,25 +446,34 @@ TEST(tls_settings_that_nothing_would_use_are_refused) { /* A-32 */
     char *client_ca[] = {"--tls-client-ca-file", (char *)file_with("pem"), NULL};
     CHECK_EQ(load(client_ca, NULL), ST_INVALID);
     CHECK(reported("IGGY_KAFKA_TLS_CLIENT_CA_FILE needs IGGY_KAFKA_TLS_CERT_FILE"));
+    CHECK_EQ(load_environment("IGGY_KAFKA_IGGY_LISTEN_TLS=true"), ST_INVALID);
+    CHECK(reported("IGGY_KAFKA_IGGY_LISTEN_TLS=true needs IGGY_KAFKA_TLS_CERT_FILE"));
+}
+
+TEST(tls_for_clients_takes_a_certificate_and_its_key) { /* H-7 */
+    char cert[300], key[300], roots[300];
+    const char *path = file_with("pem");
+    snprintf(cert, sizeof cert, "--tls-cert-file=%s", path);
+    snprintf(key, sizeof key, "--tls-key-file=%s", path);
+    snprintf(roots, sizeof roots, "--tls-client-ca-file=%s", path);
+    char *one_sided[] = {cert, key, "--iggy-listen-tls", NULL};
+    CHECK_EQ(load(one_sided, NULL), ST_OK);
+    CHECK(config.iggy_listen_tls);
+    char *mutual[] = {cert, key, roots, NULL};
+    CHECK_EQ(load(mutual, NULL), ST_OK);
+    CHECK(!config.iggy_listen_tls);
+    CHECK_TEXT(config.tls_client_ca_file, path);
 }
 
 TEST(what_this_version_lacks_is_refused_by_name) {
     CHECK_EQ(load_environment("IGGY_KAFKA_SASL_ENABLED=true"), ST_INVALID);
     CHECK(reported("IGGY_KAFKA_SASL_ENABLED=true: this version has no SASL yet"));
-    char cert[300], key[300], expected[512];
-    snprintf(cert, sizeof cert, "--tls-cert-file=%s", file_with("pem"));
-    snprintf(key, sizeof key, "--tls-key-file=%s", cert + 16);
-    char *tls[] = {cert, key, NULL};
-    CHECK_EQ(load(tls, NULL), ST_INVALID);
-    CHECK_EQ(report.count, 1);
-    snprintf(expected, sizeof expected, "IGGY_KAFKA_TLS_CERT_FILE=%s: this version has no TLS yet",
-             cert + 16);
-    CHECK(reported(expected));
-    char map[400];
-    snprintf(map, sizeof map, "--topic-map-path=%s", cert + 16);
+    char map[400], expected[512];
+    const char *path = file_with("map");
+    snprintf(map, sizeof map, "--topic-map-path=%s", path);
     CHECK_EQ(load_option(map), ST_INVALID);
     snprintf(expected, sizeof expected, "IGGY_KAFKA_TOPIC_MAP_PATH=%s: the embedded log has no topic map yet",
-             cert + 16);
+             path);
     CHECK(reported(expected));
     char *bridge[] = {map, "--backend=iggy", "--iggy-password=x", NULL};
     CHECK_EQ(load(bridge, NULL), ST_OK);
@@ -518,6 +527,17 @@ TEST(an_open_port_without_login_is_warned_about) { /* A-39 */
     char *bridge[] = {"--backend=iggy", "--iggy-password=x", NULL};
     CHECK_EQ(load(bridge, NULL), ST_OK);
     CHECK(warned(line)); /* an Iggy server is there for others, too */
+    const char *path = file_with("pem");
+    char cert[300], key[300], roots[300];
+    snprintf(cert, sizeof cert, "--tls-cert-file=%s", path);
+    snprintf(key, sizeof key, "--tls-key-file=%s", path);
+    snprintf(roots, sizeof roots, "--tls-client-ca-file=%s", path);
+    char *encrypted[] = {cert, key, "--bind-addr=192.0.2.1:9093", NULL};
+    CHECK_EQ(load(encrypted, NULL), ST_OK);
+    CHECK(warned(line));
+    char *mutual[] = {cert, key, roots, "--bind-addr=192.0.2.1:9093", NULL};
+    CHECK_EQ(load(mutual, NULL), ST_OK);
+    CHECK(!warned(line)); /* whom the roots don't vouch for doesn't reach it */
 }
 
 TEST(a_setting_that_nothing_uses_is_warned_about) {

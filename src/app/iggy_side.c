@@ -50,6 +50,7 @@ static enum status build_server(struct iggy_side *side, const struct config *c,
         .store = store_backend_store(parts->backend),
         .backend = parts->backend,
         .users = side->users,
+        .tls = parts->tls,
         .budget = parts->budget,
         .loops = parts->loops,
         .loops_count = parts->loops_count,
@@ -79,6 +80,7 @@ void iggy_side_open(const struct iggy_side *side, const struct config *c) {
     snprintf(bound, sizeof bound, "%.*s:%d", host_len, c->iggy_listen_addr, iggy_server_port(side->server));
     iggy_server_open(side->server);
     log_line(LOG_INFO, "app", "listening for Iggy clients", LTEXT("address", bound),
+             LTEXT("tls", c->iggy_listen_tls ? "on" : "off"),
              LTEXT("versions", c->texts[CONFIG_IGGY_LISTEN_VERSIONS]));
 }
 

@@ -9,6 +9,7 @@ struct budget;
 struct iggy_server;
 struct loop;
 struct op;
+struct tls;
 struct users;
 
 /* Zeroed: there is none. */
@@ -19,6 +20,7 @@ struct iggy_side {
 
 struct iggy_side_parts {
     struct backend *backend; /* backend/store */
+    struct tls *tls;         /* NULL: plain */
     struct budget *budget;
     struct loop **loops;
     int loops_count;

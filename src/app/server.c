@@ -1,8 +1,8 @@
 /*
- * start: process limits -> work pool -> loops made -> budget -> backend -> listener bound -> loops run -> listener open
+ * start: process limits -> work pool -> loops made -> budget -> TLS files -> backend -> listener bound -> loops run -> listener open
  * stop:  signal -> listener drained -> backend drained -> work pool and loops end -> all is freed
  *
- * SIGINT and SIGTERM are blocked in every thread, so that the main thread can wait for the first one.
+ * SIGINT, SIGTERM and SIGHUP are blocked in every thread, so that the main thread can wait for them.
  */
 #include "app/server.h"
 
@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "app/iggy_side.h"
+#include "app/listen_tls.h"
 #include "app/notify.h"
 #include "app/topic_map_file.h"
 #include "backend/iggy/iggy_backend.h"
@@ -44,7 +45,8 @@ struct server {
     bool work_started;
     struct budget *budget;
     struct topic_map topic_map;
-    struct tls *iggy_tls; /* NULL: plain */
+    struct tls *iggy_tls; /* to the Iggy server; NULL: plain */
+    struct listen_tls listen_tls;
     struct backend *backend;
     struct kafka *kafka;
     struct iggy_side iggy;
@@ -74,16 +76,17 @@ static void tune_memory(void) {
 #endif
 }
 
-static void stop_signals(sigset_t *out) {
+static void awaited_signals(sigset_t *out) {
     sigemptyset(out);
     sigaddset(out, SIGINT);
     sigaddset(out, SIGTERM);
+    sigaddset(out, SIGHUP);
 }
 
 static void prepare_process(const struct config *c) {
-    sigset_t stops;
-    stop_signals(&stops);
-    pthread_sigmask(SIG_BLOCK, &stops, NULL);
+    sigset_t awaited;
+    awaited_signals(&awaited);
+    pthread_sigmask(SIG_BLOCK, &awaited, NULL);
     signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of one write */
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
     raise_open_files(c->max_connections);
@@ -231,6 +234,7 @@ static enum status build_listener(struct server *s) {
         .segment_ms = keeps_log ? c->segment_ms : 0,
         .cluster_id = cluster_id(s),
         .backend = s->backend,
+        .tls = s->listen_tls.kafka,
         .budget = s->budget,
         .loops = s->loops,
         .loops_count = s->loops_count,
@@ -246,10 +250,13 @@ static enum status build_listener(struct server *s) {
 static enum status server_build(struct server *s) {
     enum status st = build_threads(s);
     if (!st)
+        st = listen_tls_build(&s->listen_tls, s->config);
+    if (!st)
         st = build_backend(s);
     if (!st)
         st = build_listener(s);
-    const struct iggy_side_parts parts = {s->backend, s->budget, s->loops, s->loops_count};
+    const struct iggy_side_parts parts = {s->backend, s->listen_tls.iggy, s->budget, s->loops,
+                                          s->loops_count};
     return st ? st : iggy_side_build(&s->iggy, s->config, &parts);
 }
 
@@ -265,6 +272,7 @@ static void server_release(struct server *s) {
         stub_backend_free(s->backend);
     topic_map_release(&s->topic_map);
     tls_free(s->iggy_tls);
+    listen_tls_release(&s->listen_tls);
     budget_free(s->budget);
     for (int i = 0; i < s->loops_count; i++)
         loop_free(s->loops[i]);
@@ -283,7 +291,8 @@ static void log_ready(const struct server *s) { /* A-36, A-37 */
     snprintf(advertised, sizeof advertised, "%s%s%s:%d", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
              kafka_advertised_port(s->kafka));
     log_line(LOG_INFO, "app", "listening for Kafka clients", LTEXT("address", bound),
-             LTEXT("advertised", advertised), LTEXT("backend", s->backend->ops->name),
+             LTEXT("advertised", advertised), LTEXT("tls", listen_tls_name(c)),
+             LTEXT("backend", s->backend->ops->name),
              LTEXT("data_dir", c->backend == BACKEND_EMBEDDED ? c->data_dir : "none"),
              LTEXT("cluster_id", cluster_id(s)), LINT("instance_id", c->instance_id),
              LINT("threads", c->threads), LINT("memory_budget", c->memory_budget),
@@ -305,16 +314,21 @@ static enum status server_open(struct server *s) {
     return ST_OK;
 }
 
-/* Blocks until the first stop signal; after it the next one has its usual effect and ends the process. */
-static int wait_for_signal(void) {
-    sigset_t stops;
-    int signal_number = 0;
-    stop_signals(&stops);
-    while (sigwait(&stops, &signal_number) != 0)
-        continue;
+/*
+ * Blocks until the first stop signal; after it the next one has its usual effect and ends the process. SIGHUP never does: it
+ * means that there are new files.
+ */
+static int wait_for_stop(const struct server *s) {
+    sigset_t awaited;
+    int signal_number = SIGHUP;
+    awaited_signals(&awaited);
+    while (signal_number == SIGHUP)
+        if (sigwait(&awaited, &signal_number) == 0 && signal_number == SIGHUP)
+            listen_tls_reload(&s->listen_tls, s->config);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, &stops, NULL);
+    sigdelset(&awaited, SIGHUP);
+    pthread_sigmask(SIG_UNBLOCK, &awaited, NULL);
     return signal_number;
 }
 
@@ -349,7 +363,7 @@ int server_run(const struct config *config) {
     if (!st && server_open(&s))
         _exit(1); /* some threads run, nothing was accepted: there is nothing to save */
     if (!st) {
-        int signal_number = wait_for_signal();
+        int signal_number = wait_for_stop(&s);
         log_line(LOG_INFO, "app", "stopping",
                  LTEXT("signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM"));
         server_close(&s);

@@ -6,6 +6,7 @@
 #include "net/budget.h"
 
 struct kafka;
+struct tls;
 
 struct kafka_settings {
     const char *bind_address;    /* "IP:port"; port 0: any */
@@ -23,12 +24,13 @@ struct kafka_settings {
     int64_t segment_bytes, segment_ms; /* 0, all four: the backend has no such settings */
     const char *cluster_id;
     struct backend *backend;
+    struct tls *tls; /* NULL: plain */
     struct budget *budget;
     struct loop **loops;
     int loops_count;
 };
 
-/* Bind. Settings and their texts are copied; backend, budget and loops are borrowed. Before the loops start.
+/* Bind. Settings and their texts are copied; backend, tls, budget and loops are borrowed. Before the loops start.
  * ST_INVALID: not an address, or a wildcard without advertised host; others as listener_new. */
 enum status kafka_new(const struct kafka_settings *settings, struct kafka **out) MUST_USE;
 
