@@ -242,6 +242,73 @@ struct backend_offsets {
     int64_t deadline_ms;
 };
 
+/* ---- offsets of consumer groups ---- */
+
+/*
+ * Commit offsets of one group. On stable storage when done, as far as the backend can (Iggy: as its server says).
+ * in   group          1-246 bytes (D12-3)
+ *      topic, id      as backend_append
+ *      offset         as the client sends it, no range check; negative: forget the one that is there
+ *      leader_epoch, metadata   kept by the embedded log; -1 and empty elsewhere
+ *      status         ST_OK: commit it; anything else: leave this part alone
+ * out  status         ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_DENIED; ST_TOO_BIG: the metadata; ST_POLICY: a limit of the server's on
+ *                     stored offsets; ST_UNAVAILABLE, ST_TIMED_OUT: again, it may have been done; ST_REFUSED, ST_IO, ...
+ * Commits of one group for one partition that are started on one loop are done in that order. Spec D.12.
+ */
+struct backend_commit_part {
+    struct str topic;
+    struct uuid id;
+    int32_t partition, leader_epoch;
+    int64_t offset;
+    struct str metadata;
+    enum status status;
+};
+struct backend_commit {
+    struct op op;
+    struct str group;
+    struct backend_commit_part *parts;
+    int32_t parts_count;
+    int64_t deadline_ms; /* monotonic: what isn't started by then isn't done (ST_UNAVAILABLE) */
+};
+
+/*
+ * Read them back. all: every partition that has one, in topic and partition order; parts come from the arena.
+ * out  part.status    ST_OK; offset -1: there is none (no such topic or partition, too: D12-12). Anything else: nobody knows; never taken for "none" (D12-13)
+ *      status         with all: whether the list is true
+ */
+struct backend_committed_part {
+    struct str topic;
+    struct uuid id;
+    int32_t partition, leader_epoch;
+    int64_t offset;
+    struct str metadata;
+    enum status status;
+};
+struct backend_committed {
+    struct op op;
+    struct arena *arena;
+    struct str group;
+    bool all;
+    struct backend_committed_part *parts;
+    int32_t parts_count;
+    enum status status;
+    int64_t deadline_ms;
+};
+
+/*
+ * The groups that have committed offsets, in name order, in the arena; or, with forget, drop all of one group's (DeleteGroups).
+ * out  status   ST_OK; ST_NO_GROUP: of forget, there are none; ST_UNSUPPORTED: the backend can't list them; ST_UNAVAILABLE, ...
+ */
+struct backend_groups {
+    struct op op;
+    struct arena *arena;
+    struct str forget; /* len -1: list */
+    struct str *groups;
+    int32_t groups_count;
+    enum status status;
+    int64_t deadline_ms;
+};
+
 struct backend_ops {
     const char *name;
     bool controller; /* false: this server doesn't manage topics (stub) */
