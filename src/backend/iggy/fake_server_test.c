@@ -1,4 +1,4 @@
-#include "backend/iggy/fake_server_test.h"
+#include "backend/iggy/fake_log_test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,11 +15,16 @@
 #include "testing/test.h"
 
 #define PATIENCE_S 20
-#define ANSWER_MAX ((size_t)1 << 20)
+#define ANSWER_MAX ((size_t)1 << 28)
 #define SESSION    42
 #define FRAME_MAX  ((size_t)IGGY_FRAME_BYTES_MAX)
 
 /* ---- answers ---- */
+
+void *fake_take(size_t size) {
+    void *memory = mem_take(size);
+    return memory ? memory : mem_take(size);
+}
 
 static void write_all(int fd, const uint8_t *data, size_t len) {
     for (size_t at = 0; at < len;) {
@@ -36,15 +41,22 @@ static void answer(struct fake_server *f, int conn, const struct iggy_request_he
     struct iggy_header h = {.frame = {.kind = IGGY_REPLY},
                             .reply = {.request = r->request, .operation = r->operation}};
     struct wbuf body;
-    wbuf_init(&body, ANSWER_MAX);
-    if (iggy_operation_has_result(r->operation))
-        CHECK_EQ(iggy_reply_begin(r->operation, code, &body), ST_OK);
-    else
+    enum status st;
+    if (!iggy_operation_has_result(r->operation))
         h.reply.status = code;
-    if (code == 0 && msg)
-        CHECK_EQ(iggy_encode(c->answer(), f->version, msg, &body), ST_OK);
+    do { /* again where the test lets an allocation fail: that may be one of ours */
+        st = ST_OK;
+        wbuf_init(&body, ANSWER_MAX);
+        if (iggy_operation_has_result(r->operation))
+            st = iggy_reply_begin(r->operation, code, &body);
+        if (!st && code == 0 && msg)
+            st = iggy_encode(c->answer(), f->version, msg, &body);
+        if (st)
+            wbuf_release(&body);
+    } while (st == ST_NO_MEMORY);
+    CHECK_EQ(st, ST_OK);
     h.frame.size = (uint32_t)(IGGY_HEADER_BYTES + body.bytes);
-    uint8_t *out = mem_take(h.frame.size);
+    uint8_t *out = fake_take(h.frame.size);
     iggy_header_encode(&h, out);
     wbuf_flatten(&body, out + IGGY_HEADER_BYTES);
     write_all(f->conns[conn].fd, out, h.frame.size);
@@ -91,6 +103,18 @@ static struct fake_topic *topic_find(struct fake_server *f, int stream, struct s
     return NULL;
 }
 
+struct fake_topic *fake_topic_of(struct fake_server *f, struct str stream, struct str topic) {
+    return topic_find(f, stream_find(f, stream), topic);
+}
+
+struct fake_topic *fake_topic_named(struct fake_server *f, const char *name) {
+    for (uint32_t i = 0; i < f->next_topic; i++)
+        if (f->topics[i].there && strcmp(f->topics[i].name, name) == 0)
+            return &f->topics[i];
+    fail_msg("no topic %s", name);
+    return NULL;
+}
+
 static struct fake_topic *topic_make(struct fake_server *f, int stream, struct str name,
                                      uint32_t partitions) {
     CHECK(f->next_topic < FAKE_TOPICS_MAX && partitions <= FAKE_PARTITIONS_MAX);
@@ -117,38 +141,35 @@ static void topic_fill(const struct fake_topic *t, struct iggy_topic *out) {
                                .options = {t->options, t->options_len}};
 }
 
-static void partitions_fill(const struct fake_topic *t, struct iggy_partition *out) {
+static void partitions_fill(const struct fake_topic *t, uint64_t message_bytes, struct iggy_partition *out) {
     for (uint32_t i = 0; i < t->partitions_count; i++)
         out[i] = (struct iggy_partition){.id = i,
                                          .segments_count = 1,
                                          .current_offset = t->next_offset[i] ? t->next_offset[i] - 1 : 0,
-                                         .messages_count = t->next_offset[i],
+                                         .messages_count = t->next_offset[i] - t->start[i],
+                                         .size_bytes = (t->next_offset[i] - t->start[i]) * message_bytes,
                                          .context = {.incarnation = t->incarnation}};
 }
 
 /* ---- commands ---- */
 
-struct call {
-    struct fake_server *f;
-    int conn;
-    const struct iggy_request_header *h;
-    struct bytes body;
-    struct arena a;
-    const struct iggy_command *command;
-};
-
-static void done(struct call *c, uint32_t code, const void *msg) {
+void fake_answer(struct fake_call *c, uint32_t code, const void *msg) {
     answer(c->f, c->conn, c->h, code, msg);
 }
 
-static void *decoded(struct call *c) {
+void *fake_decoded(struct fake_call *c) {
     const struct iggy_schema *s = c->command->request();
-    void *out = arena_take(&c->a, s->size);
-    CHECK_EQ(iggy_decode(s, c->f->version, c->body, &c->a, out), ST_OK);
+    void *out;
+    enum status st = ST_NO_MEMORY;
+    while (!(out = arena_take(&c->a, s->size)))
+        continue;
+    while (st == ST_NO_MEMORY)
+        st = iggy_decode(s, c->f->version, c->body, &c->a, out);
+    CHECK_EQ(st, ST_OK);
     return out;
 }
 
-static void on_login(struct call *c) {
+static void on_login(struct fake_call *c) {
     struct iggy_login login;
     enum status st = iggy_login_decode(c->body, &login);
     if (st == ST_UNSUPPORTED || login.protocol != c->f->version) {
@@ -162,13 +183,13 @@ static void on_login(struct call *c) {
     }
     struct iggy_login_res res = {
         .session = SESSION, .protocol = c->f->version, .server_version = STR("fake")};
-    done(c, 0, &res);
+    fake_answer(c, 0, &res);
 }
 
-static void on_cluster(struct call *c) {
+static void on_cluster(struct fake_call *c) {
     struct iggy_node node = {.name = STR("n"), .ip = STR("127.0.0.1"), .tcp_port = (uint16_t)c->f->port};
     struct iggy_get_cluster_metadata_res res = {.name = STR("c"), .nodes = &node, .nodes_count = 1};
-    done(c, 0, &res);
+    fake_answer(c, 0, &res);
 }
 
 static uint32_t topics_of(struct fake_server *f, int stream, struct iggy_topic *out) {
@@ -179,8 +200,8 @@ static uint32_t topics_of(struct fake_server *f, int stream, struct iggy_topic *
     return count;
 }
 
-static void on_get_stream(struct call *c) {
-    const struct iggy_stream_req *in = decoded(c);
+static void on_get_stream(struct fake_call *c) {
+    const struct iggy_stream_req *in = fake_decoded(c);
     struct iggy_topic topics[FAKE_TOPICS_MAX];
     int stream = stream_find(c->f, in->stream.name);
     struct iggy_get_stream_res res = {.found = stream >= 0, .topics = topics};
@@ -191,47 +212,47 @@ static void on_get_stream(struct call *c) {
                                           .topics_count = res.topics_count,
                                           .name = in->stream.name};
     }
-    done(c, 0, &res);
+    fake_answer(c, 0, &res);
 }
 
-static void on_create_stream(struct call *c) {
-    const struct iggy_create_stream_req *in = decoded(c);
+static void on_create_stream(struct fake_call *c) {
+    const struct iggy_create_stream_req *in = fake_decoded(c);
     if (stream_find(c->f, in->name) >= 0) {
-        done(c, IGGY_ERR_STREAM_NAME_ALREADY_EXISTS, NULL);
+        fake_answer(c, IGGY_ERR_STREAM_NAME_ALREADY_EXISTS, NULL);
         return;
     }
     struct iggy_stream res = {.id = (uint32_t)stream_make(c->f, in->name), .name = in->name};
-    done(c, 0, &res);
+    fake_answer(c, 0, &res);
 }
 
-static void on_get_topics(struct call *c) {
-    const struct iggy_stream_req *in = decoded(c);
+static void on_get_topics(struct fake_call *c) {
+    const struct iggy_stream_req *in = fake_decoded(c);
     struct iggy_topic topics[FAKE_TOPICS_MAX];
     struct iggy_get_topics_res res = {.topics = topics};
     int stream = stream_find(c->f, in->stream.name);
     if (stream >= 0)
         res.topics_count = topics_of(c->f, stream, topics);
-    done(c, 0, &res);
+    fake_answer(c, 0, &res);
 }
 
-static void on_get_topic(struct call *c) {
-    const struct iggy_topic_req *in = decoded(c);
+static void on_get_topic(struct fake_call *c) {
+    const struct iggy_topic_req *in = fake_decoded(c);
     const struct fake_topic *t = topic_find(c->f, stream_find(c->f, in->stream.name), in->topic.name);
     struct iggy_partition partitions[FAKE_PARTITIONS_MAX];
     struct iggy_get_topic_res res = {.found = t != NULL, .partitions = partitions};
     if (t) {
         topic_fill(t, &res.topic);
-        partitions_fill(t, partitions);
+        partitions_fill(t, c->f->message_bytes, partitions);
         res.partitions_count = t->partitions_count;
     }
-    done(c, 0, &res);
+    fake_answer(c, 0, &res);
 }
 
-static void on_create_topic(struct call *c) {
-    const struct iggy_create_topic_req *in = decoded(c);
+static void on_create_topic(struct fake_call *c) {
+    const struct iggy_create_topic_req *in = fake_decoded(c);
     int stream = stream_find(c->f, in->stream.name);
     if (stream < 0 || topic_find(c->f, stream, in->name)) {
-        done(c, stream < 0 ? IGGY_ERR_STREAM_ID_NOT_FOUND : IGGY_ERR_TOPIC_NAME_ALREADY_EXISTS, NULL);
+        fake_answer(c, stream < 0 ? IGGY_ERR_STREAM_ID_NOT_FOUND : IGGY_ERR_TOPIC_NAME_ALREADY_EXISTS, NULL);
         return;
     }
     struct fake_topic *t = topic_make(c->f, stream, in->name, in->partitions_count);
@@ -240,36 +261,37 @@ static void on_create_topic(struct call *c) {
     struct iggy_partition partitions[FAKE_PARTITIONS_MAX];
     struct iggy_create_topic_res res = {.partitions = partitions, .partitions_count = t->partitions_count};
     topic_fill(t, &res.topic);
-    partitions_fill(t, partitions);
-    done(c, 0, &res);
+    partitions_fill(t, c->f->message_bytes, partitions);
+    fake_answer(c, 0, &res);
 }
 
-static void on_delete_topic(struct call *c) {
-    const struct iggy_topic_req *in = decoded(c);
+static void on_delete_topic(struct fake_call *c) {
+    const struct iggy_topic_req *in = fake_decoded(c);
     struct fake_topic *t = topic_find(c->f, stream_find(c->f, in->stream.name), in->topic.name);
     if (t)
         t->there = false;
-    done(c, t ? 0 : IGGY_ERR_TOPIC_ID_NOT_FOUND, NULL);
+    fake_answer(c, t ? 0 : IGGY_ERR_TOPIC_ID_NOT_FOUND, NULL);
+    fake_log_changed(c->f);
 }
 
-static void on_create_partitions(struct call *c) {
-    const struct iggy_partitions_req *in = decoded(c);
+static void on_create_partitions(struct fake_call *c) {
+    const struct iggy_partitions_req *in = fake_decoded(c);
     struct fake_topic *t = topic_find(c->f, stream_find(c->f, in->stream.name), in->topic.name);
     if (t)
         t->partitions_count += in->partitions_count;
-    done(c, t ? 0 : IGGY_ERR_TOPIC_ID_NOT_FOUND, NULL);
+    fake_answer(c, t ? 0 : IGGY_ERR_TOPIC_ID_NOT_FOUND, NULL);
 }
 
-static void on_send(struct call *c) {
+static void on_send(struct fake_call *c) {
     struct fake_server *f = c->f;
-    const struct iggy_send_messages_req *in = decoded(c);
+    const struct iggy_send_messages_req *in = fake_decoded(c);
     struct fake_topic *t = topic_find(f, stream_find(f, in->target.stream.name), in->target.topic.name);
     uint32_t partition = in->target.partitioning.partition_id;
     struct iggy_batch batch;
     struct iggy_messages_iter it;
     struct iggy_message first;
     if (!t || partition >= t->partitions_count) {
-        done(c, IGGY_ERR_RESOURCE_NOT_FOUND, NULL);
+        fake_answer(c, IGGY_ERR_RESOURCE_NOT_FOUND, NULL);
         return;
     }
     CHECK_EQ(iggy_batch_read(in->batch, f->version >= IGGY_0_12_0, &batch), ST_OK);
@@ -289,13 +311,14 @@ static void on_send(struct call *c) {
         .topic_id = t->id, .partition_id = partition, .base_offset = t->next_offset[partition]};
     struct iggy_send_messages_res res = {
         .offset_known = true, .confirmations = &one, .confirmations_count = 1};
-    t->next_offset[partition] += batch.messages_count;
-    done(c, 0, f->forgets_offset ? NULL : &res);
+    fake_store(f, t, partition, &batch);
+    fake_answer(c, 0, f->forgets_offset ? NULL : &res);
+    fake_log_changed(f);
 }
 
 static const struct {
     uint32_t code;
-    void (*run)(struct call *c);
+    void (*run)(struct fake_call *c);
 } commands[] = {
     {IGGY_CMD_login_password, on_login},
     {IGGY_CMD_get_cluster_metadata, on_cluster},
@@ -307,9 +330,12 @@ static const struct {
     {IGGY_CMD_delete_topic, on_delete_topic},
     {IGGY_CMD_create_partitions, on_create_partitions},
     {IGGY_CMD_send_messages, on_send},
+    {IGGY_CMD_poll_messages, fake_on_poll},
+    {IGGY_CMD_fetch_messages, fake_on_fetch},
+    {IGGY_CMD_cancel_deferred_request, fake_on_cancel},
 };
 
-static void conn_end(struct fake_server *f, int conn) {
+void fake_hang_up(struct fake_server *f, int conn) {
     struct fake_conn *c = &f->conns[conn];
     if (c->fd < 0)
         return;
@@ -320,11 +346,16 @@ static void conn_end(struct fake_server *f, int conn) {
     for (int i = 0; i < f->held_count; i++)
         if (f->held[i].conn == conn)
             f->held[i].conn = -1;
+    for (int i = 0; i < f->waiting_count; i++)
+        if (f->waiting[i].conn == conn)
+            f->waiting[i].conn = -1;
     pthread_cond_broadcast(&f->changed);
 }
 
-static void run(struct fake_server *f, int conn, const struct iggy_request_header *h, struct bytes body) {
-    struct call c = {.f = f, .conn = conn, .h = h, .body = body, .command = iggy_command_of(h, f->version)};
+static void run(struct fake_server *f, int conn, const struct iggy_request_header *h, struct bytes body,
+                bool last) {
+    struct fake_call c = {.f = f, .conn = conn, .h = h, .body = body, .last = last};
+    c.command = iggy_command_of(h, f->version);
     if (!c.command) { /* a login of a version that it doesn't know */
         evict(f, conn, IGGY_EVICTED_INCOMPATIBLE_PROTOCOL);
         return;
@@ -332,21 +363,28 @@ static void run(struct fake_server *f, int conn, const struct iggy_request_heade
     if (c.command->code == f->fail && f->fail_times > 0) {
         f->fail_times--;
         if (f->fail_code)
-            done(&c, f->fail_code, NULL);
+            fake_answer(&c, f->fail_code, NULL);
         else
-            conn_end(f, conn);
+            fake_hang_up(f, conn);
         return;
     }
     arena_init(&c.a, NULL, 0, (size_t)1 << 24);
-    void (*fn)(struct call *) = NULL;
+    void (*fn)(struct fake_call *) = NULL;
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         if (commands[i].code == c.command->code)
             fn = commands[i].run;
     if (fn)
         fn(&c);
     else
-        done(&c, 0, NULL); /* a ping, a bind of the session, a farewell */
+        fake_answer(&c, 0, NULL); /* a ping, a bind of the session, a farewell */
     arena_release(&c.a);
+}
+
+void fake_run(struct fake_server *f, struct fake_held *held, bool last) {
+    if (held->conn >= 0)
+        run(f, held->conn, &held->header, (struct bytes){held->body, (int32_t)held->body_len}, last);
+    mem_free(held->body);
+    held->body = NULL;
 }
 
 static void take(struct fake_server *f, int conn, const struct iggy_request_header *h, struct bytes body) {
@@ -355,7 +393,7 @@ static void take(struct fake_server *f, int conn, const struct iggy_request_head
     if (holds) {
         CHECK(f->held_count < FAKE_HELD_MAX);
         struct fake_held *held = &f->held[f->held_count++];
-        *held = (struct fake_held){.conn = conn, .header = *h, .body = mem_take((size_t)body.len + 1)};
+        *held = (struct fake_held){.conn = conn, .header = *h, .body = fake_take((size_t)body.len + 1)};
         held->body_len = (size_t)body.len;
         if (body.len > 0)
             memcpy(held->body, body.ptr, (size_t)body.len);
@@ -363,7 +401,7 @@ static void take(struct fake_server *f, int conn, const struct iggy_request_head
     if (c && c->code < FAKE_CODES_MAX)
         f->seen[c->code]++;
     if (!holds)
-        run(f, conn, h, body);
+        run(f, conn, h, body, false);
     pthread_cond_broadcast(&f->changed);
 }
 
@@ -373,11 +411,12 @@ static void conn_read(struct fake_server *f, int conn) {
     struct fake_conn *c = &f->conns[conn];
     if (c->in_room - c->in_len < 65536) {
         c->in_room = c->in_room * 2 + 65536;
-        c->in = mem_grow(c->in, c->in_room);
+        uint8_t *in = mem_grow(c->in, c->in_room);
+        c->in = in ? in : mem_grow(c->in, c->in_room);
     }
     ssize_t n = recv(c->fd, c->in + c->in_len, c->in_room - c->in_len, 0);
     if (n <= 0) {
-        conn_end(f, conn);
+        fake_hang_up(f, conn);
         return;
     }
     c->in_len += (size_t)n;
@@ -416,10 +455,12 @@ static void *fake_main(void *arg) {
         pthread_mutex_lock(&f->lock);
         for (int i = 0; i < FAKE_CONNS_MAX; i++)
             fds[i + 2] = (struct pollfd){.fd = f->conns[i].fd, .events = POLLIN};
+        int timeout_ms = fake_log_timeout_ms(f);
         pthread_mutex_unlock(&f->lock);
-        if (poll(fds, COUNT_OF(fds), -1) < 0)
+        if (poll(fds, COUNT_OF(fds), timeout_ms) < 0)
             continue;
         pthread_mutex_lock(&f->lock);
+        fake_log_expire(f);
         if (fds[0].revents)
             conn_accept(f);
         for (int i = 0; i < FAKE_CONNS_MAX; i++)
@@ -447,6 +488,8 @@ void fake_start(struct fake_server *f, uint32_t version) {
     memset(f, 0, sizeof *f);
     f->version = version;
     f->password = "secret";
+    f->message_bytes = 100;
+    f->now_us = 1700000000000000;
     for (int i = 0; i < FAKE_CONNS_MAX; i++)
         f->conns[i].fd = -1;
     pthread_mutex_init(&f->lock, NULL);
@@ -468,9 +511,10 @@ void fake_stop(struct fake_server *f) {
     CHECK_EQ(write(f->wake[1], "", 1), 1);
     pthread_join(f->thread, NULL);
     for (int i = 0; i < FAKE_CONNS_MAX; i++)
-        conn_end(f, i);
+        fake_hang_up(f, i);
     for (int i = 0; i < f->held_count; i++)
         mem_free(f->held[i].body);
+    fake_log_release(f);
     close(f->listen_fd);
     close(f->wake[0]);
     close(f->wake[1]);
@@ -490,6 +534,7 @@ void fake_remove_topic(struct fake_server *f, const char *name) {
     for (uint32_t i = 0; i < f->next_topic; i++)
         if (strcmp(f->topics[i].name, name) == 0)
             f->topics[i].there = false;
+    fake_log_changed(f);
     fake_unlock(f);
 }
 
@@ -511,17 +556,13 @@ void fake_let_go(struct fake_server *f) {
     fake_lock(f);
     f->hold = 0;
     for (int i = 0; i < f->held_count; i++) {
-        struct fake_held *held = &f->held[i];
-        if (held->conn >= 0)
-            run(f, held->conn, &held->header, (struct bytes){held->body, (int32_t)held->body_len});
-        mem_free(held->body);
+        fake_run(f, &f->held[i], false);
     }
     f->held_count = 0;
     fake_unlock(f);
 }
 
-/* Waits with the lock held. */
-static void wait_for_change(struct fake_server *f) {
+void fake_wait_for_change(struct fake_server *f) {
     struct timespec until = {.tv_sec = (time_t)(clock_wall_ms() / 1000 + PATIENCE_S)};
     CHECK(pthread_cond_timedwait(&f->changed, &f->lock, &until) != ETIMEDOUT);
 }
@@ -529,7 +570,7 @@ static void wait_for_change(struct fake_server *f) {
 void fake_expect(struct fake_server *f, uint32_t command, int count) {
     fake_lock(f);
     while (f->seen[command] < count)
-        wait_for_change(f);
+        fake_wait_for_change(f);
     fake_unlock(f);
 }
 
@@ -543,6 +584,6 @@ int fake_seen(struct fake_server *f, uint32_t command) {
 void fake_expect_conns(struct fake_server *f, int count) {
     fake_lock(f);
     while (f->conns_count != count)
-        wait_for_change(f);
+        fake_wait_for_change(f);
     fake_unlock(f);
 }

@@ -1,6 +1,6 @@
 /*
- * For tests: an Iggy server of one thread, that keeps topics but no messages, and does what the test says: refuse, keep silent, hang up.
- * Connections are served one frame at a time; everything may be looked at with the lock held.
+ * For tests: an Iggy server of one thread, that keeps topics and messages in memory, and does what the test says: refuse, keep silent,
+ * hang up. Connections are served one frame at a time; everything may be looked at with the lock held. Messages: fake_log_test.h.
  */
 #ifndef BACKEND_IGGY_FAKE_SERVER_TEST_H
 #define BACKEND_IGGY_FAKE_SERVER_TEST_H
@@ -14,7 +14,8 @@
 #define FAKE_CONNS_MAX      64
 #define FAKE_TOPICS_MAX     64
 #define FAKE_STREAMS_MAX    8
-#define FAKE_PARTITIONS_MAX 8
+#define FAKE_PARTITIONS_MAX 2500
+#define FAKE_STORED_MAX     4096
 #define FAKE_SENDS_MAX      4096
 #define FAKE_HELD_MAX       256
 #define FAKE_CODES_MAX      700 /* of commands */
@@ -36,6 +37,17 @@ struct fake_topic {
     uint8_t options[256];
     int32_t options_len;
     uint64_t next_offset[FAKE_PARTITIONS_MAX];
+    uint64_t start[FAKE_PARTITIONS_MAX]; /* of the oldest message */
+    uint32_t code[FAKE_PARTITIONS_MAX];  /* polls of it are refused with this; 0: they aren't */
+    bool mute[FAKE_PARTITIONS_MAX];      /* polls of it bring nothing */
+};
+
+/* A batch that is kept. */
+struct fake_stored {
+    uint32_t topic, partition;
+    uint64_t end;   /* the offset after its last message */
+    uint8_t *bytes; /* owned */
+    int32_t len;
 };
 
 /* A send that came. */
@@ -53,6 +65,7 @@ struct fake_held {
     struct iggy_request_header header;
     uint8_t *body; /* owned */
     size_t body_len;
+    int64_t until_ms; /* of a fetch that waits for messages; monotonic */
 };
 
 struct fake_server {
@@ -72,6 +85,15 @@ struct fake_server {
     int seen[FAKE_CODES_MAX]; /* requests by command */
     struct fake_send sends[FAKE_SENDS_MAX];
     int sends_count;
+    struct fake_stored stored[FAKE_STORED_MAX];
+    int stored_count;
+    uint64_t now_us;         /* when what comes is appended */
+    uint64_t message_bytes;  /* what get_topic says that one takes; 0: nothing */
+    uint32_t poll_count_max; /* a poll for more is hung up on, as if its answer were too large; 0: none is */
+    struct fake_held waiting[FAKE_HELD_MAX]; /* fetches that wait for messages */
+    int waiting_count;
+    int cancels;                          /* of those, by request */
+    struct iggy_fetch_messages_req fetch; /* the last one's numbers */
 
     uint32_t hold;       /* answers of this command wait; 0: none */
     uint32_t fail;       /* this command ... */
@@ -97,4 +119,25 @@ void fake_let_go(struct fake_server *f); /* answer what waits, and hold no more 
 void fake_expect(struct fake_server *f, uint32_t command, int count);
 int fake_seen(struct fake_server *f, uint32_t command);
 void fake_expect_conns(struct fake_server *f, int count); /* until so many are open */
+void fake_wait_for_change(struct fake_server *f); /* with the lock held; fails the test after some time */
+
+/* --- for fake_log_test.c --- */
+
+/* A request that is being answered. */
+struct fake_call {
+    struct fake_server *f;
+    int conn;
+    const struct iggy_request_header *h;
+    struct bytes body;
+    struct arena a;
+    const struct iggy_command *command;
+    bool last; /* a fetch's wait is over */
+};
+void *fake_decoded(struct fake_call *c);
+void fake_answer(struct fake_call *c, uint32_t code, const void *msg);
+void fake_hang_up(struct fake_server *f, int conn);
+void fake_run(struct fake_server *f, struct fake_held *held, bool last); /* again; frees its body */
+struct fake_topic *fake_topic_of(struct fake_server *f, struct str stream, struct str topic);
+struct fake_topic *fake_topic_named(struct fake_server *f, const char *name);
+void *fake_take(size_t size); /* memory, also while a test lets an allocation fail */
 #endif

@@ -79,6 +79,7 @@ static struct read_part *part_of(struct read_topic *t, uint32_t partition) {
 static void take_sections(struct read_topic *t, const struct iggy_fetch_messages_res *res) {
     struct bytes left = res->batches;
     int32_t next = 0;
+    t->crowded = left.len > 0;
     for (uint32_t i = 0; i < res->sections_count; i++) {
         const struct iggy_fetch_section *s = &res->sections[i];
         if (s->batches_bytes > (uint32_t)(left.len > 0 ? left.len : 0))

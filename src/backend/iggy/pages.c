@@ -72,6 +72,7 @@ void pages_begin(struct read_topic *t) {
     int64_t left = t->reading->call->bytes_max;
     if (!client)
         read_topic_fail(t, ST_UNAVAILABLE);
+    t->crowded = false;
     t->polls = 1;
     for (int32_t i = 0; i < t->parts_count; i++) {
         struct read_part *p = &t->parts[i];

@@ -351,7 +351,7 @@ static void judge_nothing(struct read_part *p) {
     const struct topic_view *view = p->topic->view;
     if (p->current_offset > 0) {
         p->end = (int64_t)p->current_offset + 1;
-        p->judge = offset != p->end;
+        p->judge = offset != p->end && (offset > p->end || !p->topic->crowded);
     } else {
         p->end = offset;
         p->judge = offset > 1 || (offset == 1 && view->partitions[p->call->partition].messages_count == 0);

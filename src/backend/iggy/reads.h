@@ -46,6 +46,7 @@ struct read_topic {
     bool any_age;            /* the view may be old, as 0.12.1 says itself when it is outdated */
     bool again;              /* it was asked a second time, as the server had another incarnation */
     bool kept;               /* a watch has brought the answer */
+    bool crowded;            /* the answer has messages: where there are none, the bytes may have been used up */
     int32_t polls;           /* under way */
     int64_t message_bytes;   /* what a message took in the last answer that had any; 0: not known */
     struct frame *frame;     /* owned; of a fetch */

@@ -4,7 +4,8 @@
  *                        ^-- view_get <--+  once, where the partition has moved or is another one (87, 89)
  *
  * What is sent anew would come behind what left after it. So after the first such answer nothing new leaves until all that was sent has its
- * answer (producer.draining).
+ * answer (producer.draining). What came to the server before a send that goes out again, and that the server refuses for that (92), is
+ * ready once more.
  */
 #include "backend/iggy/producers.h"
 #include "bridge/record_map.h"
@@ -327,12 +328,39 @@ static void send_reroute(struct send *s) {
     view_ask(s, s->view->asked_ms);
 }
 
+/* Whether it came too early: the server misses one that isn't over yet. */
+static bool send_is_ahead(const struct send *s) {
+    const struct iggy_request *r = &s->request;
+    if (r->op.status != ST_OK || r->code != IGGY_ERR_PRODUCER_SEQUENCE_OUT_OF_ORDER ||
+        now_of(s) >= deadline_of(s))
+        return false;
+    for (struct link *l = s->producer->sends.next; l != &s->link; l = l->next) {
+        const struct send *before = container_of(l, struct send, link);
+        if (before->slot->part->partition == s->slot->part->partition &&
+            str_equal(before->view->name, s->view->name))
+            return true;
+    }
+    return false;
+}
+
+static void send_wait_for_others(struct send *s) {
+    struct producer *p = s->producer;
+    iggy_request_release(&s->request);
+    s->phase = SEND_READY;
+    p->draining = p->sent_count + p->rerouted_count > 0;
+    producer_flush(p);
+}
+
 static void send_on_answer(struct op *op) {
     struct send *s = container_of(op, struct send, request.op);
     struct producer *p = s->producer;
     p->sent_count--;
     if (send_wants_route(s)) {
         send_reroute(s);
+        return;
+    }
+    if (send_is_ahead(s)) {
+        send_wait_for_others(s);
         return;
     }
     enum status st = bridge_status(&s->request, IGGY_CALL_SEND);
