@@ -8,7 +8,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "iggy"))
 
 from server import ROOT_PASSWORD, ROOT_USER  # noqa: E402
-from wire import HEADER, Connection, Refusal, Silence, batch, consumer, ident, maybe_partition, name, tlv, to_partition  # noqa: E402,F401
+from wire import FRAMED, HEADER, Connection, Refusal, Silence, batch, consumer, ident, maybe_partition, name, tlv, to_partition  # noqa: E402,F401
+
+FRAMED.add(150)  # update_resource, which 0.11 doesn't have
 
 P11, P12 = 0x2C00, 0x3002
 SECRET = bytes(range(32))
