@@ -32,14 +32,14 @@ class Refused(Exception):
 class Client:
     """One connection. Every call of the line protocol is a method: client.send(stream="s", ...)."""
 
-    def __init__(self, sdk, address, error_log=os.devnull):
+    def __init__(self, sdk, address, error_log=os.devnull, **how):
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
         with open(error_log, "ab") as errors:
             self.process = subprocess.Popen(SDKS[sdk], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True)
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.can = set(self.hello()["can"])
-        self.connect(address=address)
+        self.connect(address=address, **how)
 
     def _read(self):
         for text in self.process.stdout:

@@ -167,9 +167,10 @@ class Calls:
         can = ["purge"] if hasattr(iggy.IggyClient, "purge_topic") else []
         return {"sdk": f"apache-iggy {version('apache-iggy')}", "protocol": "0.12" if NEW else "0.11", "can": can}
 
-    async def connect(self, address):
+    async def connect(self, address, ca=None):
         self.address = address
-        self.client = iggy.IggyClient(address)
+        by_tls = {"tls_enabled": True, "tls_domain": "localhost", "tls_ca_file": ca}
+        self.client = iggy.IggyClient(iggy.TcpConfig(server_address=address, **by_tls) if ca else address)
         await self.client.connect()
 
     async def login(self, user, password):

@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"os"
 	"strconv"
@@ -21,7 +23,22 @@ func within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
+// TLS, where the environment names files for it: KAFKA_TLS_CA, and for a certificate of its own KAFKA_TLS_CERT and KAFKA_TLS_KEY.
+func secured() []kgo.Opt {
+	roots, err := os.ReadFile(os.Getenv("KAFKA_TLS_CA"))
+	if err != nil {
+		return nil
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	config.RootCAs.AppendCertsFromPEM(roots)
+	if own, err := tls.LoadX509KeyPair(os.Getenv("KAFKA_TLS_CERT"), os.Getenv("KAFKA_TLS_KEY")); err == nil {
+		config.Certificates = []tls.Certificate{own}
+	}
+	return []kgo.Opt{kgo.DialTLSConfig(config)}
+}
+
 func open(options ...kgo.Opt) (*kgo.Client, error) {
+	options = append(options, secured()...)
 	// By default it waits 5 s before it asks again for the metadata of a topic that was made a moment ago.
 	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(os.Args[1]), kgo.MetadataMinAge(50 * time.Millisecond)}, options...)...)
 }

@@ -35,7 +35,14 @@ impl Driver {
                 Ok(json!({"sdk": "iggy 0.11.1-edge.9", "protocol": "0.12.2", "can": ["fetch", "idempotent", "wait", "external-group"]}))
             }
             "connect" => {
-                let config = TcpClientConfig { server_address: arguments.text("address")?.to_owned(), ..Default::default() };
+                let roots = arguments.maybe_text("ca").map(str::to_owned);
+                let config = TcpClientConfig {
+                    server_address: arguments.text("address")?.to_owned(),
+                    tls_enabled: roots.is_some(),
+                    tls_domain: "localhost".to_owned(),
+                    tls_ca_file: roots,
+                    ..Default::default()
+                };
                 let tcp = TcpClient::create(std::sync::Arc::new(config))?;
                 let client = IggyClient::new(ClientWrapper::Tcp(tcp));
                 client.connect().await?;
