@@ -321,6 +321,9 @@ struct backend_ops {
     void (*read_release)(struct backend *b, struct backend_read *r);
     void (*watch)(struct backend *b, struct backend_watch *w);
     void (*offsets)(struct backend *b, struct backend_offsets *o);
+    void (*commit)(struct backend *b, struct backend_commit *c);
+    void (*committed)(struct backend *b, struct backend_committed *c);
+    void (*groups)(struct backend *b, struct backend_groups *g);
 };
 struct backend {
     const struct backend_ops *ops;
@@ -353,5 +356,14 @@ static inline void backend_watch(struct backend *b, struct backend_watch *w) {
 }
 static inline void backend_offsets(struct backend *b, struct backend_offsets *o) {
     b->ops->offsets(b, o);
+}
+static inline void backend_commit(struct backend *b, struct backend_commit *c) {
+    b->ops->commit(b, c);
+}
+static inline void backend_committed(struct backend *b, struct backend_committed *c) {
+    b->ops->committed(b, c);
+}
+static inline void backend_groups(struct backend *b, struct backend_groups *g) {
+    b->ops->groups(b, g);
 }
 #endif

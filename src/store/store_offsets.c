@@ -448,6 +448,17 @@ enum status store_offsets_each(struct store *s, struct str owner,
     return st;
 }
 
+enum status store_offsets_owners(struct store *s, enum status (*fn)(void *, struct str owner), void *user) {
+    struct offsets *o = s->offsets;
+    enum status st = ST_OK;
+    pthread_rwlock_rdlock(&o->lock);
+    for (const struct offset_owner *at = o->table.owners; !st && at; at = at->hh.next)
+        if (at->root) /* else a change is being prepared */
+            st = fn(user, (struct str){at->name, at->name_len});
+    pthread_rwlock_unlock(&o->lock);
+    return st;
+}
+
 int64_t store_offsets_cut_bytes(const struct store *s) {
     return s->offsets->torn_bytes;
 }

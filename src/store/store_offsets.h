@@ -48,6 +48,10 @@ enum status store_offset_get(struct store *s, struct str owner, const struct uui
 enum status store_offsets_each(struct store *s, struct str owner,
                                enum status (*fn)(void *, const struct store_offset *), void *user) MUST_USE;
 
+/* Call fn for the name of each owner that has offsets, in no order, as store_offsets_each. */
+enum status store_offsets_owners(struct store *s, enum status (*fn)(void *, struct str owner),
+                                 void *user) MUST_USE;
+
 /*
  * Forget: one offset; all of an owner (topic NULL); all of a topic (owner.len -1), which store_topic_delete and store_topic_shrink do themselves.
  * partition -1: all. Written as store_offsets_set. *count_out (may be NULL): how many there were; none is ST_OK. ST_INVALID: neither owner nor

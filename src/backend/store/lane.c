@@ -159,6 +159,15 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
     return slot_is_iggy(slot) ? slot_check_iggy(slot) : slot_check_kafka(b, slot);
 }
 
+static enum status producer_check(struct lane *lane, struct append_slot *slot,
+                                  const struct iggy_producer *who) {
+    if (!lane->producers_learnt)
+        lane_producers_learn(&lane->producers, lane->partition);
+    lane->producers_learnt = true;
+    return lane_producers_check(&lane->producers, who, slot->records_count, slot->part->base_offset,
+                                &slot->part->base_offset);
+}
+
 /* What a server writes into a batch that it stores; one of a producer that numbers its batches must be its next one. ST_EXISTS: it is stored. */
 static enum status slot_assign(struct lane *lane, struct append_slot *slot, int64_t base_offset) {
     uint8_t *at = (uint8_t *)(uintptr_t)slot->part->records.ptr;
@@ -170,8 +179,7 @@ static enum status slot_assign(struct lane *lane, struct append_slot *slot, int6
     }
     enum status st = iggy_batch_read(slot->part->records, true, &b); /* as it was when it was checked */
     if (!st && b.producer.present)
-        st = lane_producers_check(&lane->producers, &b.producer, slot->records_count, base_offset,
-                                  &slot->part->base_offset);
+        st = producer_check(lane, slot, &b.producer);
     if (st)
         return st;
     b.partition_id = (uint64_t)slot->part->partition;
@@ -182,13 +190,10 @@ static enum status slot_assign(struct lane *lane, struct append_slot *slot, int6
 }
 
 /* Nothing of a round was stored: neither is it remembered. */
-static void lane_forget(struct lane *lane, struct append_slot **slots, int32_t count) {
-    for (int32_t i = 0; i < count; i++) {
-        struct iggy_batch b;
-        if (slots[i]->stored && slot_is_iggy(slots[i]) &&
-            !iggy_batch_read(slots[i]->part->records, true, &b) && b.producer.present)
-            lane_producers_forget(lane->producers, b.producer.id);
-    }
+static void lane_forget(struct lane *lane) {
+    lane_producers_free(lane->producers);
+    lane->producers = NULL;
+    lane->producers_learnt = false;
 }
 
 /* Write all slots that are good, with their offsets assigned. */
@@ -219,7 +224,7 @@ static enum status lane_store(struct lane *lane, struct append_slot **slots, int
     }
     enum status st = good > 0 ? partition_append(lane->partition, batches, good) : ST_OK;
     if (st)
-        lane_forget(lane, slots, count);
+        lane_forget(lane);
     return st;
 }
 

@@ -12,6 +12,8 @@
 #define BATCHES_KEPT  5                     /* as many as Kafka clients have under way */
 #define SEQUENCE_MASK ((uint32_t)INT32_MAX) /* sequences go from 0 to INT32_MAX and begin again */
 #define SEQUENCE_HALF (UINT32_C(1) << 30)   /* what is further behind than this is ahead */
+#define LEARN_BYTES   ((int64_t)32 << 20)
+#define READ_BYTES    ((int64_t)4 << 20)
 
 struct kept_batch {
     uint32_t base_sequence;
@@ -71,6 +73,19 @@ static struct lane_producer *producer_add(struct lane_producers **all, const str
     return p;
 }
 
+/* NULL: it isn't known. */
+static struct lane_producer *producer_find(struct lane_producers *ps, uint64_t id) {
+    struct lane_producer *p = NULL;
+    if (ps)
+        HASH_FIND(hh, ps->by_id, &id, sizeof id, p);
+    return p;
+}
+
+static void producer_touch(struct lane_producers *ps, struct lane_producer *p) {
+    list_remove(&p->link);
+    list_push_tail(&ps->recent, &p->link);
+}
+
 static void producer_note(struct lane_producer *p, const struct iggy_producer *who, int32_t count,
                           int64_t base_offset) {
     if (p->epoch != who->epoch)
@@ -96,31 +111,73 @@ static enum status sequence_check(const struct lane_producer *p, const struct ig
 
 enum status lane_producers_check(struct lane_producers **all, const struct iggy_producer *who, int32_t count,
                                  int64_t base_offset, int64_t *offset_out) {
-    struct lane_producer *p = NULL;
-    if (*all)
-        HASH_FIND(hh, (*all)->by_id, &who->id, sizeof who->id, p);
+    struct lane_producer *p = producer_find(*all, who->id);
     if (!p) {
+        if (who->base_sequence != 0)
+            return ST_UNKNOWN_PRODUCER;
         p = producer_add(all, who);
         if (p)
             producer_note(p, who, count, base_offset);
         return ST_OK;
     }
-    list_remove(&p->link);
-    list_push_tail(&(*all)->recent, &p->link);
+    producer_touch(*all, p);
     if (who->epoch < p->epoch)
         return ST_FENCED;
     if (who->epoch == p->epoch && who->base_sequence != p->next_sequence)
         return sequence_check(p, who, count, offset_out);
+    if (who->epoch != p->epoch && who->base_sequence != 0)
+        return ST_BAD_SEQUENCE;
     producer_note(p, who, count, base_offset);
     return ST_OK;
 }
 
-void lane_producers_forget(struct lane_producers *ps, uint64_t id) {
-    struct lane_producer *p = NULL;
-    if (ps)
-        HASH_FIND(hh, ps->by_id, &id, sizeof id, p);
+/* ---- from the log ---- */
+
+static void learn_batch(struct lane_producers **all, const struct iggy_batch *b) {
+    struct lane_producer *p = producer_find(*all, b->producer.id);
     if (p)
-        producer_remove(ps, p);
+        producer_touch(*all, p);
+    else
+        p = producer_add(all, &b->producer);
+    if (p)
+        producer_note(p, &b->producer, (int32_t)b->messages_count, (int64_t)b->base_offset);
+}
+
+static void learn_run(struct lane_producers **all, const struct store_run *run) {
+    struct bytes left = run->bytes;
+    struct iggy_batch b;
+    while (run->format == STORE_FORMAT_IGGY && left.len > 0 && iggy_batch_read(left, true, &b) == ST_OK) {
+        if (b.producer.present)
+            learn_batch(all, &b);
+        left.ptr += b.size_bytes;
+        left.len -= b.size_bytes;
+    }
+}
+
+/* The first offset, or nearly, with no more than LEARN_BYTES behind it. */
+static int64_t learn_from(struct partition *p) {
+    int64_t low = partition_start(p), high = partition_end(p);
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (partition_bytes_after(p, middle) > LEARN_BYTES)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void lane_producers_learn(struct lane_producers **all, struct partition *p) {
+    int64_t end = partition_end(p);
+    for (int64_t offset = learn_from(p), next; offset < end; offset = next) {
+        struct store_read data = {0};
+        if (partition_read(p, offset, READ_BYTES, true, &data))
+            return;
+        for (int32_t i = 0; i < data.runs_count; i++)
+            learn_run(all, &data.runs[i]);
+        next = data.runs_count > 0 ? data.next_offset : end;
+        store_read_release(&data);
+    }
 }
 
 void lane_producers_free(struct lane_producers *ps) {

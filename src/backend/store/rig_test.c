@@ -113,6 +113,9 @@ BEGIN(append)
 BEGIN(read)
 BEGIN(watch)
 BEGIN(offsets)
+BEGIN(commit)
+BEGIN(committed)
+BEGIN(groups)
 
 void make_topic(struct rig *rig, const char *name, int32_t partitions) {
     struct backend_create_part part = {.name = str_of(name), .partitions_count = partitions};

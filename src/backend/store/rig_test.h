@@ -43,6 +43,9 @@ BEGIN(append)
 BEGIN(read)
 BEGIN(watch)
 BEGIN(offsets)
+BEGIN(commit)
+BEGIN(committed)
+BEGIN(groups)
 #undef BEGIN
 
 /* Start a call on loop 0 and wait for its end. */

@@ -30,6 +30,9 @@ static const struct backend_ops store_ops = {
     .read_release = store_read_release_op,
     .watch = store_watch_op,
     .offsets = store_offsets_op,
+    .commit = store_commit_op,
+    .committed = store_committed_op,
+    .groups = store_groups_op,
 };
 
 /* A new cluster id as Kafka writes them: 16 random bytes in URL-safe base64. */
@@ -73,6 +76,7 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
     if (!b)
         goto fail;
     b->base.ops = &store_ops;
+    offset_changes_init(&b->offset_changes);
     b->settings = *settings;
     b->upkeep = (struct background){.backend = b, .run = upkeep_run};
     b->sync = (struct background){.backend = b, .run = sync_run};
@@ -249,6 +253,7 @@ void store_backend_free(struct backend *backend) {
         return;
     struct store_backend *b = store_backend_of(backend);
     store_close(b->store);
+    offset_changes_release(&b->offset_changes);
     mem_free(b->cluster_id);
     mem_free((void *)(uintptr_t)b->stream.ptr);
     mem_free(b);

@@ -18,6 +18,18 @@ struct background {
     _Atomic bool busy; /* it runs or waits */
 };
 
+/*
+ * Changes to the offsets of groups, in the order in which they came (group_offsets.c): one writer at a time, and beside it one sync for all that
+ * has been written by then.
+ */
+struct offset_changes {
+    pthread_mutex_t lock;         /* of what follows; never held over I/O */
+    struct link queue, unsynced;  /* offset_change */
+    struct link writing, syncing; /* those that a job has in hand */
+    bool writes, syncs;           /* a job is queued or runs */
+    struct work write_work, sync_work;
+};
+
 struct store_backend {
     struct backend base;
     struct store *store;
@@ -28,6 +40,7 @@ struct store_backend {
     struct timer upkeep_timer, sync_timer;
     struct op upkeep_op; /* starts and stops the timers on the home loop */
     struct background upkeep, sync;
+    struct offset_changes offset_changes;
     _Atomic bool stopping, timers_stopped;
     _Atomic int64_t skipped_count; /* messages that were no records, of all reads (H-15) */
 };
@@ -51,6 +64,7 @@ struct lane {
     struct topic *write_topic, *sync_topic; /* held while writing, syncing */
     struct partition *partition;
     struct lane_producers *producers; /* owned; the writer's; NULL: none yet */
+    bool producers_learnt;            /* from the log */
 };
 
 void lane_init(void *lane);    /* store_settings.user_init */
@@ -128,6 +142,12 @@ void store_read_op(struct backend *b, struct backend_read *r);
 void store_read_release_op(struct backend *b, struct backend_read *r);
 void store_watch_op(struct backend *b, struct backend_watch *w);
 void store_offsets_op(struct backend *b, struct backend_offsets *o);
+void store_commit_op(struct backend *b, struct backend_commit *c);
+void store_committed_op(struct backend *b, struct backend_committed *c);
+void store_groups_op(struct backend *b, struct backend_groups *g);
+
+void offset_changes_init(struct offset_changes *c);
+void offset_changes_release(struct offset_changes *c); /* when nothing is under way */
 
 /* Gives back what a read has found, and keeps where it found it. */
 void read_drop_records(struct backend_read *r);

@@ -78,6 +78,27 @@ static void stub_offsets(struct backend *b, struct backend_offsets *o) {
     STUB_ANSWER(o, ST_UNAVAILABLE);
 }
 
+static void stub_commit(struct backend *b, struct backend_commit *c) {
+    (void)b;
+    STUB_ANSWER(c, ST_UNAVAILABLE);
+}
+
+static void stub_committed(struct backend *b, struct backend_committed *c) {
+    (void)b;
+    c->status = ST_UNAVAILABLE;
+    for (int32_t i = 0; i < c->parts_count; i++)
+        c->parts[i].offset = -1;
+    STUB_ANSWER(c, ST_UNAVAILABLE);
+}
+
+static void stub_groups(struct backend *b, struct backend_groups *g) {
+    (void)b;
+    g->groups = NULL;
+    g->groups_count = 0;
+    g->status = ST_UNAVAILABLE;
+    stub_done(&g->op);
+}
+
 static const struct backend_ops stub_ops = {
     .name = "stub",
     .topics = stub_topics,
@@ -89,6 +110,9 @@ static const struct backend_ops stub_ops = {
     .read_release = stub_read_release,
     .watch = stub_watch,
     .offsets = stub_offsets,
+    .commit = stub_commit,
+    .committed = stub_committed,
+    .groups = stub_groups,
 };
 
 enum status stub_backend_new(struct backend **out) {

@@ -116,6 +116,48 @@ TEST(no_offset_is_known) { /* D3-6 */
     CHECK_EQ(offsets[1].status, ST_BAD_NAME);
 }
 
+static struct backend_commit_part committing[2];
+static struct backend_committed_part fetched[2];
+static struct backend_committed committed;
+static struct backend_groups groups;
+
+static void start_commit(op_fn *done) {
+    static struct backend_commit call;
+    committing[0] = (struct backend_commit_part){.topic = STR("t"), .offset = 4};
+    committing[1] = (struct backend_commit_part){.topic = STR("u"), .status = ST_BAD_NAME};
+    call = (struct backend_commit){.group = STR("g"), .parts = committing, .parts_count = 2};
+    op_init(&call.op, rig.loop, done);
+    backend_commit(rig.backend, &call);
+}
+
+static void start_committed(op_fn *done) {
+    fetched[0] = (struct backend_committed_part){.topic = STR("t"), .offset = 4};
+    fetched[1] = (struct backend_committed_part){.topic = STR("u"), .status = ST_BAD_NAME};
+    committed = (struct backend_committed){.group = STR("g"), .parts = fetched, .parts_count = 2};
+    op_init(&committed.op, rig.loop, done);
+    backend_committed(rig.backend, &committed);
+}
+
+static void start_groups(op_fn *done) {
+    groups = (struct backend_groups){.forget = STR_NULL, .groups_count = 3};
+    op_init(&groups.op, rig.loop, done);
+    backend_groups(rig.backend, &groups);
+}
+
+TEST(offsets_of_groups_can_be_asked_for_again) { /* D12-7, D12-10 */
+    CHECK_EQ(run(start_commit), ST_OK);
+    CHECK_EQ(committing[0].status, ST_UNAVAILABLE);
+    CHECK_EQ(committing[1].status, ST_BAD_NAME);
+    CHECK_EQ(run(start_committed), ST_OK);
+    CHECK_EQ(committed.status, ST_UNAVAILABLE);
+    CHECK_EQ(fetched[0].status, ST_UNAVAILABLE);
+    CHECK_EQ(fetched[0].offset, -1);
+    CHECK_EQ(fetched[1].status, ST_BAD_NAME);
+    CHECK_EQ(run(start_groups), ST_OK);
+    CHECK_EQ(groups.status, ST_UNAVAILABLE);
+    CHECK_EQ(groups.groups_count, 0);
+}
+
 static struct backend_topics_part asked[3];
 static struct backend_topics topics;
 static void start_topics(op_fn *done) {
