@@ -99,15 +99,24 @@ static enum status load_client_side(SSL_CTX *ctx, const struct tls *t, char reas
     return ST_INVALID;
 }
 
+/* Whether the key in the file is fine, only of another certificate: of one that has the same kind of key. */
+static bool key_is_foreign(void) {
+    unsigned long error = ERR_peek_error();
+    int why = ERR_GET_REASON(error);
+    return ERR_GET_LIB(error) == ERR_LIB_X509 &&
+           (why == X509_R_KEY_VALUES_MISMATCH || why == X509_R_KEY_TYPE_MISMATCH);
+}
+
 static enum status load_server_side(SSL_CTX *ctx, const struct tls *t, char reason[TLS_REASON_BYTES]) {
     static const unsigned char id[] = "igk"; /* what a ticket is good for: this program */
     if (SSL_CTX_use_certificate_chain_file(ctx, t->cert_file) != 1)
         return file_fails(t->cert_file, reason);
-    if (SSL_CTX_use_PrivateKey_file(ctx, t->key_file, SSL_FILETYPE_PEM) != 1)
+    bool taken = SSL_CTX_use_PrivateKey_file(ctx, t->key_file, SSL_FILETYPE_PEM) == 1;
+    if (!taken && !key_is_foreign())
         return file_fails(t->key_file, reason);
-    if (SSL_CTX_check_private_key(ctx) != 1) {
+    if (!taken || SSL_CTX_check_private_key(ctx) != 1) {
         ERR_clear_error();
-        snprintf(reason, TLS_REASON_BYTES, "%s is not the key of %s", t->key_file, t->cert_file);
+        snprintf(reason, TLS_REASON_BYTES, "%s is not the key of the certificate", t->key_file);
         return ST_INVALID;
     }
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

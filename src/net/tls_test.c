@@ -1,6 +1,7 @@
 /* Contexts, and the accepting side of TLS with OpenSSL's own client. The connecting side: connect_test.c. */
 #include "net/tls.h"
 
+#include <openssl/pem.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,11 +37,19 @@ TEST(a_file_that_is_missing_or_is_not_pem_is_named) {
 }
 
 TEST(a_key_of_another_certificate_is_refused) {
-    char reason[TLS_REASON_BYTES];
+    char reason[TLS_REASON_BYTES], text[300];
     struct tls *t;
     struct cert a = cert_make((struct cert_wish){0}), b = cert_make((struct cert_wish){0});
+    snprintf(text, sizeof text, "%s is not the key of the certificate", b.key_file);
     CHECK_EQ(tls_server_new(a.cert_file, b.key_file, NULL, &t, reason), ST_INVALID);
-    CHECK(strstr(reason, b.key_file) != NULL);
+    CHECK_TEXT(reason, text);
+    EVP_PKEY *other_kind = EVP_RSA_gen(2048);
+    FILE *f = fopen(b.key_file, "w");
+    CHECK(f && PEM_write_PrivateKey(f, other_kind, NULL, NULL, 0, NULL, NULL) == 1);
+    CHECK_EQ(fclose(f), 0);
+    CHECK_EQ(tls_server_new(a.cert_file, b.key_file, NULL, &t, reason), ST_INVALID);
+    CHECK_TEXT(reason, text);
+    EVP_PKEY_free(other_kind);
     cert_free(&a);
     cert_free(&b);
 }
