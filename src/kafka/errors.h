@@ -3,6 +3,7 @@
 #define KAFKA_ERRORS_H
 
 #include "base/base.h"
+#include "group/coordinator.h"
 #include "wire/kerr.h"
 
 /* The code that says what st means to a Kafka client. */
@@ -13,4 +14,7 @@ int16_t kerr_of_append(enum status st);
 
 /* As kerr_of, within what a Java consumer takes for a partition: 0, 1, 3, 6, 29, 100, 2, -1 (D.2 codes). */
 int16_t kerr_of_read(enum status st);
+
+/* What the group coordinator says. */
+int16_t kerr_of_group(enum group_outcome outcome);
 #endif

@@ -138,6 +138,17 @@ int64_t request_rtt_us(const struct request *r) {
     return r->session->conn ? conn_rtt_us(r->session->conn) : 0;
 }
 
+struct str request_client_host(struct request *r) {
+    if (!r->session->conn)
+        return STR("");
+    const char *peer = conn_peer(r->session->conn), *colon = strrchr(peer, ':');
+    struct str host = {peer, (int32_t)(colon ? colon - peer : (ptrdiff_t)strlen(peer))};
+    if (host.len >= 2 && host.ptr[0] == '[')
+        host = (struct str){host.ptr + 1, host.len - 2};
+    struct str text = arena_printf(&r->arena, "/%.*s", (int)host.len, host.ptr);
+    return text.len < 0 ? STR("") : text;
+}
+
 bool request_must_end(const struct request *r) {
     return atomic_load(&r->kafka->stopping) || r->session->ending || r->session->leaving;
 }

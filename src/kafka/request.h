@@ -64,6 +64,9 @@ bool request_has_client(const struct request *r);
 /* How far the client is: conn_rtt_us; 0 also when it has gone. */
 int64_t request_rtt_us(const struct request *r);
 
+/* The address of the client, without port, as Kafka shows it: "/127.0.0.1"; in the request's arena. */
+struct str request_client_host(struct request *r);
+
 /* Whether waiting has no sense any more: the server stops, or the client has said that it will send nothing more. */
 bool request_must_end(const struct request *r);
 

@@ -2,8 +2,11 @@
 
 #include <arpa/inet.h>
 
+#include <sys/random.h>
+
 #include "base/clock.h"
 #include "base/mem.h"
+#include "kafka/groups.h"
 #include "kafka/session.h"
 #include "net/loop.h"
 
@@ -39,6 +42,23 @@ static enum status kafka_set_address(struct kafka *k, const struct kafka_setting
     return ST_OK;
 }
 
+/* Unguessable as long as the kernel gives bytes; else at least never the same. */
+static void groups_random(void *ctx, uint8_t out[16]) {
+    struct kafka *k = ctx;
+    if (getrandom(out, 16, 0) != 16) {
+        int64_t parts[2] = {clock_us(), atomic_fetch_add(&k->next_producer, 1)};
+        memcpy(out, parts, 16);
+    }
+}
+
+static enum status kafka_make_groups(struct kafka *k) {
+    struct coordinator_settings settings;
+    coordinator_settings_default(&settings);
+    settings.random = groups_random;
+    settings.ctx = k;
+    return groups_new(&settings, k->settings.loops[0], &k->groups);
+}
+
 enum status kafka_new(const struct kafka_settings *settings, struct kafka **out) {
     struct kafka *k = mem_take_zeroed(1, sizeof *k);
     if (!k)
@@ -50,6 +70,8 @@ enum status kafka_new(const struct kafka_settings *settings, struct kafka **out)
     enum status st = kafka_set_address(k, settings);
     if (!st)
         st = budget_new(fetches_bytes, &k->fetches);
+    if (!st)
+        st = kafka_make_groups(k);
     if (st)
         goto fail;
 
@@ -110,6 +132,7 @@ static void kafka_on_loop_stop(struct op *op) {
 
 void kafka_stop(struct kafka *k, int64_t drain_ms, struct op *done) {
     atomic_store(&k->stopping, true);
+    groups_stop(k->groups);
     listener_drain(k->listener, drain_ms, done);
     for (int i = 0; i < k->settings.loops_count; i++) {
         op_init(&k->per_loop[i].stop, k->settings.loops[i], kafka_on_loop_stop);
@@ -125,5 +148,6 @@ void kafka_free(struct kafka *k) {
     mem_free((void *)(uintptr_t)k->cluster_id.ptr);
     mem_free(k->per_loop);
     budget_free(k->fetches);
+    groups_free(k->groups);
     mem_free(k);
 }

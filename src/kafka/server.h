@@ -19,6 +19,7 @@ struct kafka {
     _Atomic int64_t next_producer; /* D10-2, low 47 bits */
     _Atomic bool stopping;
     struct kafka_loop *per_loop; /* owned; one a loop */
+    struct groups *groups;       /* owned; kafka/groups.h */
     struct budget *fetches;      /* owned; what Fetches have read and the clients have not yet taken */
 };
 

@@ -1,0 +1,15 @@
+/* What the admin APIs of groups share: which groups have committed offsets, before the coordinator is asked. */
+#ifndef KAFKA_GROUP_VIEWS_H
+#define KAFKA_GROUP_VIEWS_H
+
+#include "kafka/groups.h"
+#include "kafka/request.h"
+
+#define GROUP_VIEWS_MS ((int64_t)15000) /* F-1 */
+
+/* Whether a sorted list of group names has one. */
+bool groups_listed(const struct backend_groups *list, struct str group);
+
+/* Ask the backend; list->op.done runs next. What it can't tell counts as none (a backend that keeps no offsets). */
+void groups_list_begin(struct request *r, struct backend_groups *list, op_fn *done);
+#endif

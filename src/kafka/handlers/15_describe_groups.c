@@ -1,0 +1,141 @@
+/*
+ * DescribeGroups, v0-v6: state and members of classic groups. D11-60.
+ *
+ *   describe_groups_handle -> backend_groups -> describe_on_listed -> [coordinator's loop] describe_begin -> describe_on_back: answer
+ *
+ * - A group with committed offsets and no members is Empty; one that nobody knows is Dead, without an error below v6 and with 69 from v6 on.
+ * - A group asked for twice is answered twice.
+ */
+#include "kafka/errors.h"
+#include "kafka/group_views.h"
+
+#define NOT_FOUND_FROM   6
+#define ANSWER_BYTES_MAX ((size_t)64 << 20)
+#define OPERATIONS_ALL   328 /* read, delete, describe: what Kafka knows for a group */
+
+struct describing {
+    struct request *request;
+    struct backend_groups listed;
+    struct groups_call hop;
+    struct arena answer; /* as long as the request */
+    struct describe_groups_res out;
+    bool no_memory;
+};
+
+/* One group under way, on the coordinator's loop. */
+struct describe_one {
+    struct group_describe describe;
+    struct describing *all;
+    struct describe_groups_res_group *out;
+};
+
+static void describe_on_listed(struct op *op);
+static void describe_on_back(struct op *op);
+
+static void describe_at_end(struct request *r) {
+    arena_release(&((struct describing *)r->state)->answer);
+}
+
+static struct str keep_text(struct describing *d, struct str s) {
+    struct str copy = arena_text(&d->answer, s.len > 0 ? s : STR(""));
+    d->no_memory = d->no_memory || copy.len < 0;
+    return copy;
+}
+
+static struct bytes keep_bytes(struct describing *d, struct bytes b) {
+    struct str copy = keep_text(d, (struct str){(const char *)b.ptr, b.len});
+    return (struct bytes){(const uint8_t *)copy.ptr, copy.len};
+}
+
+static void members_copy(struct describe_one *one) {
+    struct describing *d = one->all;
+    struct group_member_view view;
+    struct group_members members = one->describe.members;
+    one->out->members = arena_take_array(&d->answer, struct describe_groups_res_member, members.count);
+    d->no_memory = d->no_memory || !one->out->members;
+    while (!d->no_memory && group_members_next(&members, &view))
+        one->out->members[one->out->members_count++] = (struct describe_groups_res_member){
+            .member_id = keep_text(d, view.id),
+            .group_instance_id = view.instance.len < 0 ? STR_NULL : keep_text(d, view.instance),
+            .client_id = keep_text(d, view.client_id),
+            .client_host = keep_text(d, view.client_host),
+            .member_metadata = keep_bytes(d, view.metadata),
+            .member_assignment = keep_bytes(d, view.assignment),
+        };
+}
+
+static void describe_done(struct group_call *call) {
+    struct describe_one *one = container_of(call, struct describe_one, describe.call);
+    const struct group_describe *view = &one->describe;
+    bool there = call->outcome == GROUP_OK;
+    one->out->error_code = kerr_of_group(call->outcome);
+    one->out->group_state =
+        str_of(group_state_text(there ? view->state : GROUP_STATE_DEAD)); /* static texts */
+    one->out->protocol_type = there ? keep_text(one->all, view->protocol_type) : STR("");
+    one->out->protocol_data = there ? keep_text(one->all, view->protocol) : STR("");
+    if (there)
+        members_copy(one);
+}
+
+static void describe_begin(struct groups_call *hop, struct coordinator *c, int64_t now_ms) {
+    struct describing *d = container_of(hop, struct describing, hop);
+    const struct describe_groups_req *in = describe_groups_in(d->request);
+    for (int32_t i = 0; i < in->groups.count; i++) {
+        struct describe_one one = {.all = d, .out = &d->out.groups[i]};
+        one.describe.call.done = describe_done;
+        one.describe.group = in->groups.items[i];
+        one.describe.type = GROUP_CLASSIC;
+        one.describe.has_offsets = groups_listed(&d->listed, in->groups.items[i]);
+        coordinator_describe(c, &one.describe, now_ms);
+    }
+    groups_call_end(hop);
+}
+
+static void describe_on_listed(struct op *op) {
+    struct describing *d = container_of(op, struct describing, listed.op);
+    d->hop.begin = describe_begin;
+    op_init(&d->hop.op, d->request->loop, describe_on_back);
+    request_waits_for(d->request, describe_on_back);
+    groups_call(d->request->kafka->groups, &d->hop);
+}
+
+static void group_finish(const struct request *r, struct describe_groups_res_group *out) {
+    if (out->error_code == KERR_GROUP_ID_NOT_FOUND && r->version >= NOT_FOUND_FROM)
+        out->error_message = arena_printf((struct arena *)(uintptr_t)&r->arena, "Group %.*s not found.",
+                                          (int)out->group_id.len, out->group_id.ptr);
+    else if (out->error_code == KERR_GROUP_ID_NOT_FOUND)
+        out->error_code = KERR_NONE;
+    out->authorized_operations =
+        describe_groups_in(r)->include_authorized_operations ? OPERATIONS_ALL : INT32_MIN;
+}
+
+static void describe_on_back(struct op *op) {
+    struct describing *d = container_of(op, struct describing, hop.op);
+    struct request *r = d->request;
+    if (d->no_memory) {
+        request_close(r, status_text(ST_NO_MEMORY));
+        return;
+    }
+    for (int32_t i = 0; i < d->out.groups_count; i++)
+        group_finish(r, &d->out.groups[i]);
+    describe_groups_reply(r, &d->out);
+}
+
+void describe_groups_handle(struct request *r) {
+    const struct describe_groups_req *in = describe_groups_in(r);
+    struct describing *d = request_take(r, 1, sizeof *d);
+    if (!d)
+        return;
+    d->request = r;
+    d->out.groups = request_array(r, struct describe_groups_res_group, in->groups.count);
+    if (!d->out.groups)
+        return;
+    d->out.groups_count = in->groups.count;
+    for (int32_t i = 0; i < in->groups.count; i++)
+        d->out.groups[i] = (struct describe_groups_res_group){.group_id = in->groups.items[i]};
+    arena_init(&d->answer, NULL, 0, ANSWER_BYTES_MAX);
+    r->state = d;
+    r->at_end = describe_at_end;
+    request_waits_for(r, describe_on_listed);
+    groups_list_begin(r, &d->listed, describe_on_listed);
+}
