@@ -84,7 +84,9 @@ struct stream_info {
 /* Make the stream when it is missing. Writes the catalog durably. ST_BAD_NAME: not 1-255 bytes, or a zero among them; ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
 enum status store_stream_ensure(struct store *s, struct str name) MUST_USE;
 
-/* As store_stream_ensure, but ST_EXISTS when it is there. out may be NULL. */
+#define STORE_STREAMS_MAX 100000
+
+/* As store_stream_ensure, but ST_EXISTS when it is there, ST_POLICY: there are STORE_STREAMS_MAX. out may be NULL. */
 enum status store_stream_create(struct store *s, struct str name, struct stream_info *out) MUST_USE;
 /* ST_NOT_FOUND; ST_EXISTS: another one has the name; ST_BAD_NAME. */
 enum status store_stream_rename(struct store *s, uint32_t id, struct str name) MUST_USE;

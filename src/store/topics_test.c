@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "store/file.h"
 #include "store/log_fixture.h"
+#include "store/store_impl.h"
 #include "store/store_offsets.h"
 #include "store/topic.h"
 
@@ -71,6 +72,24 @@ TEST(a_stream_is_found_by_name_and_id_also_after_a_restart) {
         store_close(s);
         s = store_in(dir);
     }
+    store_close(s);
+}
+
+TEST(streams_have_a_limit_but_for_what_the_server_needs) {
+    struct store *s = store_in(log_dir());
+    struct stream *stream;
+    for (uint32_t i = registry_streams_count(&s->registry); i < STORE_STREAMS_MAX;
+         i++) { /* not through the disk */
+        struct stream_info info = {.id = 100 + i};
+        snprintf(info.name, sizeof info.name, "stream-%u", i);
+        CHECK_EQ(registry_stream_add(&s->registry, &info, 1, &stream), ST_OK);
+    }
+    CHECK_EQ(store_stream_create(s, STR("one-more"), NULL), ST_POLICY);
+    CHECK_EQ(store_stream_ensure(s, STR("needed")), ST_OK);
+    registry_stream_remove(&s->registry, stream);
+    CHECK_EQ(store_stream_create(s, STR("one-more"), NULL), ST_POLICY);
+    CHECK_EQ(store_stream_delete(s, 1), ST_OK);
+    CHECK_EQ(store_stream_create(s, STR("one-more"), NULL), ST_OK);
     store_close(s);
 }
 
