@@ -252,6 +252,33 @@ TEST(names_kept_of_one_topic_have_a_limit) {
     store_close(s);
 }
 
+TEST(what_all_topics_keep_has_a_limit) {
+    const char *dir = log_dir();
+    struct store *s = store_in(dir);
+    struct topic *t = fixture_topic(s, "a", 3), *made = NULL;
+    const struct store_topic_new want = {.stream = STR("kafka"), .name = STR("b"), .partitions_count = 2};
+    CHECK_EQ(s->parts_count, 1 + 3);
+    CHECK_EQ(store_topic_rename(s, t, STR("c")), ST_OK);
+    CHECK_EQ(store_topic_shrink(s, t, 1), ST_OK);
+    CHECK_EQ(store_topic_grow(s, t, 2), ST_OK);
+    CHECK_EQ(s->parts_count, 2 + 2 + 2);
+    s->parts_count = STORE_PARTS_MAX - 2;
+    CHECK_EQ(store_topic_create(s, &want, &made), ST_POLICY);
+    CHECK_EQ(store_topic_grow(s, t, 5), ST_POLICY);
+    CHECK_EQ(store_topic_grow(s, t, 4), ST_OK);
+    CHECK_EQ(store_topic_rename(s, t, STR("d")), ST_POLICY);
+    CHECK_EQ(store_topic_shrink(s, t, 1), ST_OK);
+    CHECK_EQ(store_topic_delete(s, t), ST_OK);
+    CHECK_EQ(s->parts_count, STORE_PARTS_MAX - 8);
+    CHECK_EQ(store_topic_create(s, &want, &made), ST_OK);
+    topic_unref(t);
+    topic_unref(made);
+    store_close(s);
+    s = store_in(dir);
+    CHECK_EQ(s->parts_count, 1 + 2);
+    store_close(s);
+}
+
 /* ---- shrinking ---- */
 
 /* One batch into each partition. */
