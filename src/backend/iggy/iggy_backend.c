@@ -115,11 +115,14 @@ static void loop_on_stop(struct op *op) {
     l->stopping = true;
     producers_stop(l->producers);
     aheads_stop(l->aheads);
-    for (int i = 0; i < READERS_MAX; i++)
+    for (int i = 0; i < READERS_MAX; i++) {
         if (l->readers[i])
             bridge_client_close(l, l->readers[i], &l->reader_closing[i]);
+        l->readers[i] = NULL; /* who still comes finds none */
+    }
     if (l->control)
         bridge_client_close(l, l->control, &l->control_closing);
+    l->control = NULL;
     loop_closed_one(l);
 }
 
