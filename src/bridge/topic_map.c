@@ -23,8 +23,7 @@ static enum status invalid(struct topic_map *m, struct str what, const char *pro
     return ST_INVALID;
 }
 
-/* */
-static bool is_kafka_name(struct str name) {
+bool topic_map_is_kafka_name(struct str name) {
     if (name.len < 1 || name.len > KAFKA_NAME_BYTES_MAX || str_equal(name, STR(".")) ||
         str_equal(name, STR("..")))
         return false;
@@ -123,7 +122,7 @@ enum status topic_map_set(struct topic_map *m, struct str topic, struct str key,
     bool is_stream = str_equal(key, STR("stream"));
     if (!is_stream && !str_equal(key, STR("topic")))
         return invalid(m, key, "is not known; a topic of the topic map has stream and topic");
-    if (!is_kafka_name(topic))
+    if (!topic_map_is_kafka_name(topic))
         return invalid(m, topic, "is not a name that a Kafka topic can have");
     struct topic_map_entry *e = NULL;
     enum status st = entry_of(m, topic, &e);
@@ -144,7 +143,7 @@ static enum status check_places(struct topic_map *m) {
             return invalid(m, str_of(e->name),
                            "maps to the same Iggy topic as another name of the topic map");
         struct str topic = str_of(e->topic);
-        if (str_equal(str_of(e->stream), str_of(m->default_stream)) && is_kafka_name(topic) &&
+        if (str_equal(str_of(e->stream), str_of(m->default_stream)) && topic_map_is_kafka_name(topic) &&
             !entry_find(m, topic))
             return invalid(m, str_of(e->name),
                            "maps to the Iggy topic that a topic of the default stream stands for");
@@ -189,7 +188,7 @@ bool topic_map_name_of(const struct topic_map *m, const struct iggy_place *place
         *name_out = str_of((*e)->name);
         return true;
     }
-    if (!str_equal(place->stream, str_of(m->default_stream)) || !is_kafka_name(place->topic))
+    if (!str_equal(place->stream, str_of(m->default_stream)) || !topic_map_is_kafka_name(place->topic))
         return false;
     *shadowed_out = entry_find(m, place->topic) != NULL;
     *name_out = place->topic;

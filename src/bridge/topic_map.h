@@ -40,6 +40,9 @@ enum status topic_map_set(struct topic_map *m, struct str topic, struct str key,
  */
 enum status topic_map_seal(struct topic_map *m) MUST_USE;
 
+/* Whether Kafka can have a topic of this name; no other is listed to its clients. */
+bool topic_map_is_kafka_name(struct str name);
+
 /* Where a Kafka topic lives, whether it exists or not; name is a valid Kafka name, and must stay while out is used. Sealed maps only. */
 void topic_map_find(const struct topic_map *m, struct str name, struct iggy_place *out);
 

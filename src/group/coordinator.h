@@ -120,6 +120,7 @@ struct group_call {
     enum group_outcome outcome;            /* valid in done */
     struct group_member *member;           /* the coordinator's own: who waits */
     struct link link;                      /* the coordinator's own: in a list while it waits */
+    bool joins;                            /* the coordinator's own: it is a group_join that waits */
 };
 
 /*

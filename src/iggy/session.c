@@ -53,23 +53,24 @@ static void call_fail(struct iggy_session *s, struct iggy_call *c) {
     list_push_tail(&s->failed, &c->link);
 }
 
-static void call_queue(struct iggy_session *s, struct iggy_call *c, int64_t again_ms) {
+/* What goes out again: behind what came before it only. */
+static void call_queue_again(struct iggy_session *s, struct iggy_call *c, int64_t again_ms) {
+    struct link *l = s->queued.next;
+    while (l != &s->queued && call_of(l)->serial < c->serial)
+        l = l->next;
     list_remove(&c->link);
     c->state = IGGY_CALL_QUEUED;
     c->again_ms = again_ms;
-    list_push_tail(&s->queued, &c->link);
+    list_push_tail(l, &c->link);
 }
 
 static bool may_repeat(const struct iggy_call *c) {
     return iggy_command_plane(c->command) == IGGY_PLANE_READ && !c->once;
 }
 
-/* What was sent goes to the head of the queue, in the order it was sent. */
 static void sent_to_queue(struct iggy_session *s) {
-    for (struct link *l = s->sent.next; l != &s->sent; l = l->next)
-        call_of(l)->state = IGGY_CALL_QUEUED;
-    list_move_all(&s->sent, &s->queued);
-    list_move_all(&s->queued, &s->sent);
+    while (!list_empty(&s->sent))
+        call_queue_again(s, call_of(s->sent.next), 0);
     s->in_flight = 0;
 }
 
@@ -198,7 +199,10 @@ void iggy_session_call(struct iggy_session *s, struct iggy_call *call) {
     call->number = 0;
     call->may_have_landed = false;
     call->link = (struct link){0};
-    call_queue(s, call, 0);
+    call->serial = s->next_serial++;
+    call->state = IGGY_CALL_QUEUED;
+    call->again_ms = 0;
+    list_push_tail(&s->queued, &call->link);
     if (call->body.bytes > IGGY_FRAME_BYTES_MAX - IGGY_HEADER_BYTES)
         call_fail(s, call);
 }
@@ -284,6 +288,37 @@ static struct iggy_call *cancel_send(struct iggy_session *s, int64_t now_ms) {
     return call_send(s, &s->cancel, now_ms);
 }
 
+static bool is_metadata(const struct iggy_call *c) {
+    return iggy_command_plane(c->command) == IGGY_PLANE_METADATA;
+}
+
+static bool metadata_is_out(const struct iggy_session *s) {
+    for (struct link *l = s->sent.next; l != &s->sent; l = l->next)
+        if (is_metadata(call_of(l)))
+            return true;
+    return false;
+}
+
+/* The first that may go. A write that has to wait keeps back those of its plane behind it. */
+static struct iggy_call *queue_next(const struct iggy_session *s, int64_t now_ms) {
+    bool partition_waits = false, metadata_waits = false, looked = false;
+    for (struct link *l = s->queued.next; l != &s->queued; l = l->next) {
+        struct iggy_call *c = call_of(l);
+        enum iggy_plane plane = iggy_command_plane(c->command);
+        if (plane == IGGY_PLANE_METADATA && !looked) {
+            metadata_waits = metadata_is_out(s);
+            looked = true;
+        }
+        bool waits = (plane == IGGY_PLANE_PARTITION && partition_waits) ||
+                     (plane == IGGY_PLANE_METADATA && metadata_waits) || c->again_ms > now_ms;
+        if (!waits)
+            return c;
+        partition_waits = partition_waits || plane == IGGY_PLANE_PARTITION;
+        metadata_waits = metadata_waits || plane == IGGY_PLANE_METADATA;
+    }
+    return NULL;
+}
+
 struct iggy_call *iggy_session_output(struct iggy_session *s, int64_t now_ms) {
     if (s->phase == IGGY_OFFLINE || s->phase >= IGGY_ENDING)
         return NULL;
@@ -293,16 +328,13 @@ struct iggy_call *iggy_session_output(struct iggy_session *s, int64_t now_ms) {
         return cancel_send(s, now_ms);
     if (s->phase != IGGY_READY || s->in_flight >= s->config->in_flight_max)
         return NULL;
-    for (struct link *l = s->queued.next; l != &s->queued; l = l->next) {
-        struct iggy_call *c = call_of(l);
-        if (c->again_ms > now_ms)
-            continue;
-        list_remove(l);
-        list_push_tail(&s->sent, l);
-        s->in_flight++;
-        return call_send(s, c, now_ms);
-    }
-    return NULL;
+    struct iggy_call *c = queue_next(s, now_ms);
+    if (!c)
+        return NULL;
+    list_remove(&c->link);
+    list_push_tail(&s->sent, &c->link);
+    s->in_flight++;
+    return call_send(s, c, now_ms);
 }
 
 /* ---- in: login and leader ---- */
@@ -477,7 +509,7 @@ static bool call_again(struct iggy_session *s, struct iggy_call *c, uint32_t cod
     if (again && now_ms + AGAIN_MS >= c->deadline_ms)
         again = false;
     if (again)
-        call_queue(s, c, now_ms + AGAIN_MS);
+        call_queue_again(s, c, now_ms + AGAIN_MS);
     return again;
 }
 

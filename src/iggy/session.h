@@ -6,6 +6,8 @@
  * The road of a connection:
  *   session_connected -> login, or P12 and a session at hand: BindSession -> is this the leader? -> READY
  *   calls go out in the order they came, answers are matched by request number, in any order
+ *   a write that has to go out again keeps its place: what came after it and isn't out yet waits for it. Writes of metadata go out one at
+ *   a time, since a server takes a number below one that it has done for a repetition.
  *   RECONNECT: the driver closes the socket, says session_disconnected, and connects again, with a pause of its own
  *
  * The driver's loop, after each input, each tick and each session_call:
@@ -53,6 +55,7 @@ struct iggy_call {
     uint8_t head[IGGY_HEADER_BYTES]; /* what to write in front of body */
     enum iggy_call_state state;
     struct link link;
+    uint64_t serial;  /* of session_call: the order in which writes go out, again too */
     uint32_t version; /* the session's when it was queued */
     uint64_t number;  /* 0: none yet */
     int64_t again_ms; /* not to be sent before */
@@ -98,7 +101,7 @@ struct iggy_session {
     struct iggy_u128 client, checksum_seed;
     struct iggy_secret secret;
     uint64_t session; /* 0: none */
-    uint64_t next_request;
+    uint64_t next_request, next_serial;
     uint64_t watermark; /* P12: the highest commit seen in a metadata reply */
     struct link queued, sent, failed;
     int32_t in_flight;

@@ -12,7 +12,7 @@ enum status describe_partitions(struct server_request *r, struct topic *t, uint3
 enum status describe_stream(struct server_request *r, const struct stream_info *s, struct topic **topics,
                             int32_t count, struct iggy_stream *out) MUST_USE;
 
-/* All topics of a stream, held; give them back with topics_release. ST_NO_MEMORY. */
+/* All topics of a stream, or of all streams (UINT32_MAX), by stream and id, held; give them back with topics_release. ST_NO_MEMORY. */
 enum status topics_of_stream(struct server_request *r, uint32_t stream_id, struct topic ***out,
                              int32_t *count_out) MUST_USE;
 void topics_release(struct topic **topics, int32_t count);

@@ -103,6 +103,8 @@ uint32_t code_of_status(enum status st) {
         return IGGY_ERR_UNAUTHORIZED;
     case ST_BAD_PARTITIONS:
         return IGGY_ERR_TOO_MANY_PARTITIONS;
+    case ST_POLICY:
+        return IGGY_ERR_PARTITIONS_LIMIT_REACHED;
     case ST_BAD_SEQUENCE:
         return IGGY_ERR_PRODUCER_SEQUENCE_OUT_OF_ORDER;
     case ST_FENCED:

@@ -88,6 +88,13 @@ static int compare_streams(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
+uint32_t registry_streams_count(struct registry *r) {
+    pthread_rwlock_rdlock(&r->lock);
+    uint32_t count = HASH_CNT(by_id, r->streams);
+    pthread_rwlock_unlock(&r->lock);
+    return count;
+}
+
 enum status registry_streams(struct registry *r, struct stream_info **out, int32_t *count_out) {
     struct stream *s, *next;
     int32_t count = 0;

@@ -142,6 +142,7 @@ static enum status load_topic(void *user, const struct catalog_topic *row) {
     }
     registry_show(&s->registry, t);
     stream->topics_count++;
+    s->parts_count += topic_parts(t);
     return ST_OK;
 }
 

@@ -84,7 +84,9 @@ struct stream_info {
 /* Make the stream when it is missing. Writes the catalog durably. ST_BAD_NAME: not 1-255 bytes, or a zero among them; ST_IO, ST_NO_SPACE, ST_NO_MEMORY. */
 enum status store_stream_ensure(struct store *s, struct str name) MUST_USE;
 
-/* As store_stream_ensure, but ST_EXISTS when it is there. out may be NULL. */
+#define STORE_STREAMS_MAX 100000
+
+/* As store_stream_ensure, but ST_EXISTS when it is there, ST_POLICY: there are STORE_STREAMS_MAX. out may be NULL. */
 enum status store_stream_create(struct store *s, struct str name, struct stream_info *out) MUST_USE;
 /* ST_NOT_FOUND; ST_EXISTS: another one has the name; ST_BAD_NAME. */
 enum status store_stream_rename(struct store *s, uint32_t id, struct str name) MUST_USE;
@@ -98,6 +100,12 @@ bool store_stream_by_id(struct store *s, uint32_t id, struct stream_info *out);
 /* All, in id order. *out: the caller's (mem_free). ST_NO_MEMORY. */
 enum status store_streams(struct store *s, struct stream_info **out, int32_t *count_out) MUST_USE;
 
+/*
+ * Names and partitions of all topics together, those of before a rename or a shrinking included as long as their topic lives: half a GiB of
+ * memory. What would be over it is refused with ST_POLICY. What is there when the store is opened stays, however much it is.
+ */
+#define STORE_PARTS_MAX 500000
+
 /* ---- topics, by their numbers ---- */
 
 /* Find and hold; NULL: none. Allowed on a loop. */
@@ -109,7 +117,7 @@ enum status store_topics_in(struct store *s, uint32_t stream_id, struct topic **
 
 /*
  * The uuid stays; topic_info is another one then, and who read the older one may go on reading it as long as the topic is held.
- * ST_NOT_FOUND; ST_EXISTS; ST_BAD_NAME; ST_POLICY: renamed 10,000 times since the start. Others as store_topic_create.
+ * ST_NOT_FOUND; ST_EXISTS; ST_BAD_NAME; ST_POLICY: renamed 10,000 times since the start, or STORE_PARTS_MAX. Others as store_topic_create.
  */
 enum status store_topic_rename(struct store *s, struct topic *t, struct str name) MUST_USE;
 /*
@@ -123,8 +131,8 @@ enum status store_topic_shrink(struct store *s, struct topic *t, int32_t partiti
  * Create a topic with partitions_count partitions (>= 0) in an existing stream.
  * settings: count key/value pairs to remember; borrowed.
  * out: held for the caller (topic_unref); may be NULL.
- * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_BAD_NAME: not 1-255 bytes, or a zero among them; ST_INVALID: the count; ST_IO, ST_NO_SPACE, ST_READ_ONLY,
- * ST_NO_MEMORY. All or nothing, also after a crash.
+ * ST_EXISTS; ST_NOT_FOUND: no such stream; ST_BAD_NAME: not 1-255 bytes, or a zero among them; ST_INVALID: the count;
+ * ST_POLICY: STORE_PARTS_MAX; ST_IO, ST_NO_SPACE, ST_READ_ONLY, ST_NO_MEMORY. All or nothing, also after a crash.
  */
 struct store_topic_new {
     struct str stream, name;
@@ -139,8 +147,8 @@ enum status store_topic_create(struct store *s, const struct store_topic_new *wa
 /* Forget the topic and remove its files. Those who hold it get ST_NOT_FOUND from then on. ST_NOT_FOUND, ST_IO. */
 enum status store_topic_delete(struct store *s, struct topic *t) MUST_USE;
 
-/* Grow to partitions_count. ST_INVALID: not more than there are; ST_NOT_FOUND: deleted meanwhile; ST_IO (also: files of partitions that
- * were dropped before can't be removed) ... */
+/* Grow to partitions_count. ST_INVALID: not more than there are; ST_NOT_FOUND: deleted meanwhile; ST_POLICY: STORE_PARTS_MAX; ST_IO (also:
+ * files of partitions that were dropped before can't be removed) ... */
 enum status store_topic_grow(struct store *s, struct topic *t, int32_t partitions_count) MUST_USE;
 
 /* Replace all settings. ST_NOT_FOUND, ST_IO ... */

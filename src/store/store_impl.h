@@ -23,8 +23,14 @@ struct store {
     struct catalog *catalog;
     struct registry registry;
     struct offsets *offsets; /* owned; committed offsets */
+    int64_t parts_count;     /* of all topics (topic_parts); under catalog_lock */
     int32_t leftovers_removed;
 };
+
+/* What a topic keeps in memory: names, partitions, and partitions that were taken from it. Under catalog_lock. */
+static inline int64_t topic_parts(const struct topic *t) {
+    return (int64_t)t->names_count + t->partitions_count + t->retired_count;
+}
 
 /* Of streams and topics alike: 1 to NAME_BYTES_MAX bytes. */
 bool store_name_is_possible(struct str name);

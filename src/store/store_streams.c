@@ -11,9 +11,12 @@ bool store_name_is_possible(struct str name) {
     return name.len >= 1 && name.len <= NAME_BYTES_MAX && !memchr(name.ptr, '\0', (size_t)name.len);
 }
 
-static enum status create_locked(struct store *s, struct str name, struct stream_info *out) {
+static enum status create_locked(struct store *s, struct str name, uint32_t count_max,
+                                 struct stream_info *out) {
     if (registry_stream(&s->registry, name))
         return ST_EXISTS;
+    if (registry_streams_count(&s->registry) >= count_max)
+        return ST_POLICY;
     struct stream_info info = {.created_us = s->env.now_wall_ms() * 1000};
     memcpy(info.name, name.ptr, (size_t)name.len);
     enum status st = catalog_stream_next_id(s->catalog, &info.id);
@@ -35,17 +38,23 @@ static enum status create_locked(struct store *s, struct str name, struct stream
     return ST_OK;
 }
 
-enum status store_stream_create(struct store *s, struct str name, struct stream_info *out) {
+static enum status stream_create(struct store *s, struct str name, uint32_t count_max,
+                                 struct stream_info *out) {
     if (!store_name_is_possible(name))
         return ST_BAD_NAME;
     pthread_mutex_lock(&s->catalog_lock);
-    enum status st = create_locked(s, name, out);
+    enum status st = create_locked(s, name, count_max, out);
     pthread_mutex_unlock(&s->catalog_lock);
     return st;
 }
 
+enum status store_stream_create(struct store *s, struct str name, struct stream_info *out) {
+    return stream_create(s, name, STORE_STREAMS_MAX, out);
+}
+
+/* Without the limit: what the server itself needs must not depend on what clients have made. */
 enum status store_stream_ensure(struct store *s, struct str name) {
-    enum status st = store_stream_create(s, name, NULL);
+    enum status st = stream_create(s, name, UINT32_MAX, NULL);
     return st == ST_EXISTS ? ST_OK : st;
 }
 

@@ -86,6 +86,8 @@ static enum status create_locked(struct store *s, const struct store_topic_new *
     topic_unref(t);
     if (t)
         return ST_EXISTS;
+    if (s->parts_count + 1 + want->partitions_count > STORE_PARTS_MAX)
+        return ST_POLICY;
     struct catalog_topic row = {
         .stream_id = stream->id,
         .topic_id = next_number(s, stream),
@@ -113,6 +115,7 @@ static enum status create_locked(struct store *s, const struct store_topic_new *
     }
     stream->next_topic_id = row.topic_id + 1;
     stream->topics_count++;
+    s->parts_count += topic_parts(t);
     if (out)
         *out = topic_ref(t);
     registry_show(&s->registry, t);
@@ -141,6 +144,7 @@ static enum status delete_locked(struct store *s, struct topic *t) {
         return st;
     atomic_store(&t->deleted, true);
     registry_stream_by_id(&s->registry, n.stream_id)->topics_count--;
+    s->parts_count -= topic_parts(t);
     registry_remove(&s->registry, t);
     return ST_OK;
 }
@@ -183,7 +187,7 @@ static enum status rename_locked(struct store *s, struct topic *t, struct str na
     topic_unref(other);
     if (other)
         return ST_EXISTS;
-    if (t->names_count >= TOPIC_NAMES_MAX)
+    if (t->names_count >= TOPIC_NAMES_MAX || s->parts_count >= STORE_PARTS_MAX)
         return ST_POLICY;
     struct topic_name *n = topic_name_new(topic_info(t), name);
     if (!n)
@@ -200,6 +204,7 @@ static enum status rename_locked(struct store *s, struct topic *t, struct str na
     }
     registry_name_show(&s->registry, n);
     t->names_count++;
+    s->parts_count++;
     return ST_OK;
 }
 
@@ -214,17 +219,22 @@ enum status store_topic_rename(struct store *s, struct topic *t, struct str name
 
 static enum status grow_locked(struct store *s, struct topic *t, int32_t partitions_count) {
     struct partition **partitions;
+    int32_t before = t->partitions_count;
     if (topic_deleted(t))
         return ST_NOT_FOUND;
+    if (s->parts_count + partitions_count - before > STORE_PARTS_MAX)
+        return ST_POLICY;
     enum status st = topic_partitions_prepare(t, partitions_count, &partitions);
     if (st)
         return st;
     st = catalog_topic_grow(s->catalog, t->number.stream_id, t->number.topic_id, partitions_count);
-    if (st)
+    if (st) {
         topic_partitions_drop(t, partitions, partitions_count);
-    else
-        topic_partitions_show(t, partitions, partitions_count);
-    return st;
+        return st;
+    }
+    topic_partitions_show(t, partitions, partitions_count);
+    s->parts_count += partitions_count - before;
+    return ST_OK;
 }
 
 /* What shrinking could not remove would be taken for data of the new partitions. */

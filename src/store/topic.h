@@ -112,6 +112,7 @@ struct stream *registry_stream_by_id(struct registry *r, uint32_t id);
 /* For everybody. */
 bool registry_stream_info(struct registry *r, struct str name, struct stream_info *out);
 bool registry_stream_info_by_id(struct registry *r, uint32_t id, struct stream_info *out);
+uint32_t registry_streams_count(struct registry *r);
 enum status registry_streams(struct registry *r, struct stream_info **out, int32_t *count_out) MUST_USE;
 
 /* Invisible by name until registry_stream_show. ST_NO_MEMORY */

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "store/file.h"
 #include "store/log_fixture.h"
+#include "store/store_impl.h"
 #include "store/store_offsets.h"
 #include "store/topic.h"
 
@@ -71,6 +72,24 @@ TEST(a_stream_is_found_by_name_and_id_also_after_a_restart) {
         store_close(s);
         s = store_in(dir);
     }
+    store_close(s);
+}
+
+TEST(streams_have_a_limit_but_for_what_the_server_needs) {
+    struct store *s = store_in(log_dir());
+    struct stream *stream;
+    for (uint32_t i = registry_streams_count(&s->registry); i < STORE_STREAMS_MAX;
+         i++) { /* not through the disk */
+        struct stream_info info = {.id = 100 + i};
+        snprintf(info.name, sizeof info.name, "stream-%u", i);
+        CHECK_EQ(registry_stream_add(&s->registry, &info, 1, &stream), ST_OK);
+    }
+    CHECK_EQ(store_stream_create(s, STR("one-more"), NULL), ST_POLICY);
+    CHECK_EQ(store_stream_ensure(s, STR("needed")), ST_OK);
+    registry_stream_remove(&s->registry, stream);
+    CHECK_EQ(store_stream_create(s, STR("one-more"), NULL), ST_POLICY);
+    CHECK_EQ(store_stream_delete(s, 1), ST_OK);
+    CHECK_EQ(store_stream_create(s, STR("one-more"), NULL), ST_OK);
     store_close(s);
 }
 
@@ -230,6 +249,33 @@ TEST(names_kept_of_one_topic_have_a_limit) {
     CHECK_EQ(store_topic_rename(s, t, STR("c")), ST_POLICY);
     CHECK_TEXT(topic_info(t)->name, "b");
     topic_unref(t);
+    store_close(s);
+}
+
+TEST(what_all_topics_keep_has_a_limit) {
+    const char *dir = log_dir();
+    struct store *s = store_in(dir);
+    struct topic *t = fixture_topic(s, "a", 3), *made = NULL;
+    const struct store_topic_new want = {.stream = STR("kafka"), .name = STR("b"), .partitions_count = 2};
+    CHECK_EQ(s->parts_count, 1 + 3);
+    CHECK_EQ(store_topic_rename(s, t, STR("c")), ST_OK);
+    CHECK_EQ(store_topic_shrink(s, t, 1), ST_OK);
+    CHECK_EQ(store_topic_grow(s, t, 2), ST_OK);
+    CHECK_EQ(s->parts_count, 2 + 2 + 2);
+    s->parts_count = STORE_PARTS_MAX - 2;
+    CHECK_EQ(store_topic_create(s, &want, &made), ST_POLICY);
+    CHECK_EQ(store_topic_grow(s, t, 5), ST_POLICY);
+    CHECK_EQ(store_topic_grow(s, t, 4), ST_OK);
+    CHECK_EQ(store_topic_rename(s, t, STR("d")), ST_POLICY);
+    CHECK_EQ(store_topic_shrink(s, t, 1), ST_OK);
+    CHECK_EQ(store_topic_delete(s, t), ST_OK);
+    CHECK_EQ(s->parts_count, STORE_PARTS_MAX - 8);
+    CHECK_EQ(store_topic_create(s, &want, &made), ST_OK);
+    topic_unref(t);
+    topic_unref(made);
+    store_close(s);
+    s = store_in(dir);
+    CHECK_EQ(s->parts_count, 1 + 2);
     store_close(s);
 }
 

@@ -10,8 +10,9 @@ from kwire import Conn
 from server import BINARY, Server
 
 with open(BINARY, "rb") as program:
-    SANITIZED = b"__asan_init" in program.read()
-GROWTH = (512 if SANITIZED else 64) << 20  # AddressSanitizer keeps what was freed for a while
+    code = program.read()
+SANITIZED = b"__asan_init" in code or b"__tsan_init" in code
+GROWTH = (512 if SANITIZED else 64) << 20  # a sanitizer has memory of its own, and keeps what was freed for a while
 
 
 def pytest_configure():

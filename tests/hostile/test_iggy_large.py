@@ -426,3 +426,22 @@ def test_topics_come_and_go_under_those_who_use_them(iggy):
     assert not failures, failures[:3]
     print(sorted(codes))
     assert codes <= {0, 20, 87, 88, 1009, 2010, 3007, 3021, 4100, 5000, 5003, 5004, 5009}, codes
+
+
+def test_many_streams_are_listed_with_what_is_theirs(tmp_path):
+    with Server(str(tmp_path), iggy=True) as server:
+        client = Client(server, seconds=60)
+        frames = [client.build("create_stream", name(f"stream-{number}")) for number in range(300)]
+        frames += [client.build("create_topic", topic_body(f"t{topic}", 1, stream=f"stream-{number}")) for number in range(0, 300, 3) for topic in range(number % 5)]
+        frames += [client.build("send_messages", send_body(2, ident("stream-3") + ident("t0")))]
+        assert set(pipelined(client, frames).values()) == {0}
+        answer, at, found = client.ask("get_streams"), 0, {}
+        while at < len(answer):
+            number, _, topics, size, messages = struct.unpack_from("<IQIQQ", answer, at)
+            length = answer[at + 32]
+            found[answer[at + 33 : at + 33 + length].decode()] = topics, messages
+            at += 33 + length + 4
+        assert len(found) == 301  # and that of Kafka's topics
+        for number in range(300):
+            assert found[f"stream-{number}"] == (0 if number % 3 else number % 5, 2 if number == 3 else 0), number
+        client.close()

@@ -16,7 +16,7 @@ from server import ROOT_PASSWORD, ROOT_USER, Server
 SEED = int(os.environ.get("HOSTILE_SEED", time.time_ns() % 1_000_000))
 READ, WRITE = 2, 3  # of the shared server, seconds
 MIB = 1 << 20
-SLACK = 400 * MIB if SANITIZED else 0  # what AddressSanitizer adds to anything
+SLACK = 400 * MIB if SANITIZED else 0  # what a sanitizer adds to anything
 TOO_MANY_DEFERRED = 90
 FRAME_MAX = 64 * MIB
 

@@ -434,7 +434,7 @@ static void conn_read(struct fake_server *f, int conn) {
 
 static void conn_accept(struct fake_server *f) {
     int fd = accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-    for (int i = 0; fd >= 0 && i < FAKE_CONNS_MAX; i++) {
+    for (int i = 0; fd >= 0 && !f->shut && i < FAKE_CONNS_MAX; i++) {
         if (f->conns[i].fd >= 0)
             continue;
         f->conns[i] = (struct fake_conn){.fd = fd, .serial = ++f->serials};

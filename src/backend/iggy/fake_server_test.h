@@ -76,6 +76,7 @@ struct fake_server {
     bool ending;
     uint32_t version; /* that it speaks */
     const char *password;
+    bool shut; /* connections are closed at once */
     struct fake_conn conns[FAKE_CONNS_MAX];
     int serials;
     int conns_count;                     /* open now */

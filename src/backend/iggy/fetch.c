@@ -2,7 +2,7 @@
  * 0.12.1: one FetchMessages brings what all partitions of a topic have, from the offsets on, within the bytes that are wanted; the server
  * waits itself where it is told to. Partitions are named with the incarnation that the view shows: one that was made anew answers 87.
  */
-#include "backend/iggy/reads.h"
+#include "backend/iggy/ahead.h"
 #include "base/mem.h"
 #include "iggy/errors.h"
 #include "net/loop.h"
@@ -12,6 +12,7 @@
 #define TIMEOUT_SLACK_MS 2000 /* the server may answer so long after the wait */
 
 static void fetch_on_answer(struct op *op);
+static void fetch_on_ahead(struct op *op);
 
 static uint32_t limit_u32(int64_t bytes) {
     if (bytes < (int64_t)IGGY_POLL_BYTES_MIN)
@@ -37,18 +38,43 @@ static bool part_is_asked(struct read_part *p) {
     return !p->settled;
 }
 
-enum status fetch_prepare(struct read_topic *t, const struct fetch_terms *terms) {
-    mem_free(t->fetch.partitions);
-    t->fetch = (struct iggy_fetch_messages_req){
+static struct iggy_fetch_messages_req fetch_of(const struct topic_view *view,
+                                               const struct fetch_terms *terms) {
+    return (struct iggy_fetch_messages_req){
         .consumer = {.kind = IGGY_CONSUMER, .id = iggy_by_name(STR(READ_CONSUMER))},
-        .stream = iggy_by_name(t->view->stream),
-        .topic = iggy_by_name(t->view->topic),
+        .stream = iggy_by_name(view->stream),
+        .topic = iggy_by_name(view->topic),
         .wait_us = (uint64_t)terms->wait_ms * 1000,
         .request_timeout_us = (uint64_t)(terms->wait_ms + TIMEOUT_SLACK_MS) * 1000,
         .min_count = terms->min_count,
         .count = UINT32_MAX,
         .bytes_max = limit_u32(terms->bytes_max),
     };
+}
+
+static struct iggy_fetch_partition fetch_partition_of(const struct read_part *p, int64_t offset) {
+    const struct view_partition *seen = &p->topic->view->partitions[p->call->partition];
+    return (struct iggy_fetch_partition){
+        .partition_id = (uint32_t)p->call->partition,
+        .strategy = {.kind = IGGY_FROM_OFFSET, .value = (uint64_t)offset},
+        .bytes_max = limit_u32(p->call->bytes_max),
+        .incarnation = seen->context.incarnation,
+        .owner_generation = seen->context.owner_generation,
+    };
+}
+
+void fetch_one(const struct read_part *p, int64_t offset, struct iggy_fetch_messages_req *out,
+               struct iggy_fetch_partition *partition_out) {
+    const struct fetch_terms terms = {.min_count = 1, .bytes_max = fetch_bytes_max(p->topic->reading)};
+    *partition_out = fetch_partition_of(p, offset);
+    *out = fetch_of(p->topic->view, &terms);
+    out->partitions = partition_out;
+    out->partitions_count = 1;
+}
+
+enum status fetch_prepare(struct read_topic *t, const struct fetch_terms *terms) {
+    mem_free(t->fetch.partitions);
+    t->fetch = fetch_of(t->view, terms);
     t->fetch.partitions = mem_take_zeroed((size_t)t->parts_count, sizeof *t->fetch.partitions);
     if (!t->fetch.partitions)
         return ST_NO_MEMORY;
@@ -56,14 +82,7 @@ enum status fetch_prepare(struct read_topic *t, const struct fetch_terms *terms)
         struct read_part *p = &t->parts[i];
         if (!part_is_asked(p))
             continue;
-        const struct view_partition *seen = &t->view->partitions[p->call->partition];
-        t->fetch.partitions[t->fetch.partitions_count++] = (struct iggy_fetch_partition){
-            .partition_id = (uint32_t)p->call->partition,
-            .strategy = {.kind = IGGY_FROM_OFFSET, .value = (uint64_t)p->call->offset},
-            .bytes_max = limit_u32(p->call->bytes_max),
-            .incarnation = seen->context.incarnation,
-            .owner_generation = seen->context.owner_generation,
-        };
+        t->fetch.partitions[t->fetch.partitions_count++] = fetch_partition_of(p, p->call->offset);
     }
     return ST_OK;
 }
@@ -133,7 +152,42 @@ bool fetch_take(struct read_topic *t) {
     return true;
 }
 
+/* The only part that is to be asked for; NULL: there are others. */
+static struct read_part *topic_only_part(struct read_topic *t) {
+    return t->parts_count == 1 && part_is_asked(&t->parts[0]) ? &t->parts[0] : NULL;
+}
+
+/* What is asked for may be under way or here: that is looked for where one partition is read alone. True: so it is. */
+static bool fetch_from_ahead(struct read_topic *t) {
+    struct read_part *p = topic_only_part(t);
+    enum ahead_state found = p ? ahead_begin(p, fetch_on_ahead) : AHEAD_NONE;
+    if (found == AHEAD_HERE && ahead_take(p)) {
+        t->crowded = true;
+        read_topic_done(t);
+        return true;
+    }
+    return found == AHEAD_COMING;
+}
+
+static void fetch_ask(struct read_topic *t);
+
+static void fetch_on_ahead(struct op *op) {
+    struct read_part *p = container_of(op, struct read_part, ahead_op);
+    struct read_topic *t = p->topic;
+    if (ahead_take(p)) {
+        t->crowded = true;
+        read_topic_done(t);
+    } else {
+        fetch_ask(t);
+    }
+}
+
 void fetch_begin(struct read_topic *t) {
+    if (!fetch_from_ahead(t))
+        fetch_ask(t);
+}
+
+static void fetch_ask(struct read_topic *t) {
     struct bridge_loop *l = t->reading->loop;
     struct iggy_client *client = bridge_reader(l, t->view->facts.topic_id);
     const struct fetch_terms terms = {.min_count = 1, .bytes_max = fetch_bytes_max(t->reading)};
@@ -151,10 +205,18 @@ void fetch_begin(struct read_topic *t) {
     iggy_client_call(client, &t->request, IGGY_CMD_fetch_messages, &t->fetch);
 }
 
+/* One partition alone, which brought messages. */
+static bool topic_was_read(const struct read_topic *t) {
+    return t->parts_count == 1 && t->parts[0].answered;
+}
+
 static void fetch_on_answer(struct op *op) {
     struct read_topic *t = container_of(op, struct read_topic, request.op);
-    if (fetch_take(t))
+    if (fetch_take(t)) {
+        if (topic_was_read(t))
+            ahead_go_on(&t->parts[0], 0);
         read_topic_done(t);
-    else if (!read_topic_again(t))
+    } else if (!read_topic_again(t)) {
         read_topic_done(t);
+    }
 }

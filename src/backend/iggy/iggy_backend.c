@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "backend/iggy/ahead.h"
 #include "backend/iggy/iggy_impl.h"
 #include "backend/iggy/listing.h"
 #include "backend/iggy/producers.h"
@@ -113,11 +114,15 @@ static void loop_on_stop(struct op *op) {
     struct bridge_loop *l = container_of(op, struct bridge_loop, stop_op);
     l->stopping = true;
     producers_stop(l->producers);
-    for (int i = 0; i < READERS_MAX; i++)
+    aheads_stop(l->aheads);
+    for (int i = 0; i < READERS_MAX; i++) {
         if (l->readers[i])
             bridge_client_close(l, l->readers[i], &l->reader_closing[i]);
+        l->readers[i] = NULL; /* who still comes finds none */
+    }
     if (l->control)
         bridge_client_close(l, l->control, &l->control_closing);
+    l->control = NULL;
     loop_closed_one(l);
 }
 
@@ -127,6 +132,8 @@ static enum status loop_build(struct bridge_loop *l, struct bridge *b, struct lo
     l->open = 1;
     list_init(&l->watches);
     enum status st = views_new(l, &l->views);
+    if (!st)
+        st = aheads_new(l, &l->aheads);
     if (!st)
         st = listings_new(l, &l->listings);
     return st ? st : producers_new(l, &l->producers);
@@ -277,6 +284,7 @@ void iggy_backend_free(struct backend *backend) {
     for (int i = 0; b->per_loop && i < b->settings.loops_count; i++) {
         struct bridge_loop *l = &b->per_loop[i];
         producers_free(l->producers);
+        aheads_free(l->aheads);
         views_free(l->views);
         listings_free(l->listings);
     }

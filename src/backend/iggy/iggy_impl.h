@@ -18,6 +18,7 @@
 #define READS_FLIGHT_MAX 64   /* 0.12 allows so many deferred ones */
 #define CLOSE_WAIT_MS    5000 /* */
 
+struct aheads;
 struct bridge_loop;
 struct listings;
 struct producers;
@@ -50,6 +51,7 @@ struct bridge_loop {
     struct iggy_client *readers[READERS_MAX]; /* polls and fetches */
     struct producers *producers;              /* producers.h: the connections that send (G.1) */
     struct views *views;                      /* view.h: what is known of topics */
+    struct aheads *aheads;                    /* ahead.h: what clients will read next */
     struct listings *listings;                /* listing.h: lists of all topics */
     struct link watches;                      /* watch.c: those that wait by views */
     _Atomic int32_t watches_count;            /* read by other loops */

@@ -245,9 +245,12 @@ void iggy_offsets_op(struct backend *backend, struct backend_offsets *call) {
     op_start(&call->op, NULL);
     struct offset_call *all =
         mem_take_zeroed(1, sizeof *all + (size_t)call->parts_count * sizeof all->parts[0]);
-    if (!all) {
-        for (int32_t i = 0; i < call->parts_count; i++)
+    for (int32_t i = 0; i < call->parts_count; i++) {
+        call->parts[i].offset = -1;
+        if (!all && !call->parts[i].status)
             call->parts[i].status = ST_UNAVAILABLE;
+    }
+    if (!all) {
         op_complete(&call->op, ST_OK);
         return;
     }
@@ -258,7 +261,6 @@ void iggy_offsets_op(struct backend *backend, struct backend_offsets *call) {
         struct offset_part *p = &all->parts[i];
         struct backend_offset_part *part = &call->parts[i];
         *p = (struct offset_part){.all = all, .call = part, .best_offset = -1};
-        part->offset = -1;
         if (part->status) {
             all->left--;
             continue;

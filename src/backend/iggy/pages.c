@@ -3,7 +3,7 @@
  * as the bytes that are wanted hold, by the average size that the view shows (D2-31, D2-32). A partition of which the view says that
  * nothing new is there is not polled, unless something was appended through us since.
  */
-#include "backend/iggy/reads.h"
+#include "backend/iggy/ahead.h"
 #include "net/loop.h"
 
 #define COUNT_MAX  ((int64_t)1 << 20)
@@ -11,6 +11,7 @@
 #define COUNT_STEP 16
 
 static void page_on_answer(struct op *op);
+static void page_on_ahead(struct op *op);
 
 /* How many messages are worth asking for within so many bytes. */
 static uint32_t page_count(const struct view_partition *seen, int64_t bytes) {
@@ -42,18 +43,23 @@ static int64_t part_bytes(const struct read_part *p, const struct view_partition
     return bytes > 0 ? bytes : 0;
 }
 
+void poll_one(const struct read_part *p, int64_t offset, uint32_t count, struct iggy_poll_messages_req *out) {
+    const struct topic_view *view = p->topic->view;
+    *out = (struct iggy_poll_messages_req){
+        .consumer = {.kind = IGGY_CONSUMER, .id = iggy_by_name(STR(READ_CONSUMER))},
+        .stream = iggy_by_name(view->stream),
+        .topic = iggy_by_name(view->topic),
+        .partition = {.present = true, .id = (uint32_t)p->call->partition},
+        .strategy = {.kind = IGGY_FROM_OFFSET, .value = (uint64_t)offset},
+        .count = count,
+    };
+}
+
 static void page_ask(struct read_part *p, struct iggy_client *client, uint32_t count) {
     struct read_topic *t = p->topic;
     struct reading *r = t->reading;
     struct loop *loop = r->loop->loop;
-    p->poll = (struct iggy_poll_messages_req){
-        .consumer = {.kind = IGGY_CONSUMER, .id = iggy_by_name(STR(READ_CONSUMER))},
-        .stream = iggy_by_name(t->view->stream),
-        .topic = iggy_by_name(t->view->topic),
-        .partition = {.present = true, .id = (uint32_t)p->call->partition},
-        .strategy = {.kind = IGGY_FROM_OFFSET, .value = (uint64_t)p->call->offset},
-        .count = count,
-    };
+    poll_one(p, p->call->offset, count, &p->poll);
     iggy_request_release(&p->request);
     p->request = (struct iggy_request){
         .context = t->view->partitions[p->call->partition].context,
@@ -65,6 +71,23 @@ static void page_ask(struct read_part *p, struct iggy_client *client, uint32_t c
     t->polls++;
     op_init(&p->request.op, loop, page_on_answer);
     iggy_client_call(client, &p->request, IGGY_CMD_poll_messages, &p->poll);
+}
+
+/* It may have been asked for before. */
+static void page_begin(struct read_part *p, struct iggy_client *client, uint32_t count) {
+    p->poll.count = count;
+    switch (ahead_begin(p, page_on_ahead)) {
+    case AHEAD_COMING:
+        p->topic->polls++;
+        return;
+    case AHEAD_HERE:
+        if (ahead_take(p))
+            return;
+        break;
+    case AHEAD_NONE:
+        break;
+    }
+    page_ask(p, client, count);
 }
 
 void pages_begin(struct read_topic *t) {
@@ -88,7 +111,7 @@ void pages_begin(struct read_topic *t) {
         }
         int64_t bytes = part_bytes(p, seen, left);
         left -= bytes;
-        page_ask(p, client, page_count(seen, bytes));
+        page_begin(p, client, page_count(seen, bytes));
     }
     if (--t->polls == 0)
         read_topic_done(t);
@@ -109,6 +132,7 @@ static void page_take(struct read_part *p) {
         read_part_answer(p, res.batches, res.messages_count, res.current_offset);
         frame_free(p->frame);
         p->frame = iggy_request_take_frame(&p->request);
+        ahead_go_on(p, p->poll.count);
     }
     arena_release(&arena);
     iggy_request_release(&p->request);
@@ -127,6 +151,19 @@ static bool page_ask_fewer(struct read_part *p) {
         return false;
     page_ask(p, client, p->poll.count > COUNT_STEP ? p->poll.count / COUNT_STEP : 1);
     return true;
+}
+
+static void page_on_ahead(struct op *op) {
+    struct read_part *p = container_of(op, struct read_part, ahead_op);
+    struct read_topic *t = p->topic;
+    struct iggy_client *client = bridge_reader(t->reading->loop, t->view->facts.topic_id);
+    bool taken = ahead_take(p);
+    if (!taken && client)
+        page_ask(p, client, p->poll.count);
+    else if (!taken)
+        read_part_fail(p, ST_UNAVAILABLE);
+    if (--t->polls == 0)
+        read_topic_done(t);
 }
 
 static void page_on_answer(struct op *op) {

@@ -553,8 +553,11 @@ void iggy_read_op(struct backend *backend, struct backend_read *call) {
     if (!r)
         r = reading_new(bridge_here(bridge_of(backend)), call);
     if (!r) {
-        for (int32_t i = 0; i < call->parts_count; i++)
-            call->parts[i].status = ST_UNAVAILABLE;
+        for (int32_t i = 0; i < call->parts_count; i++) {
+            struct backend_read_part *p = &call->parts[i];
+            p->status = ST_UNAVAILABLE;
+            p->high_watermark = p->start_offset = -1;
+        }
         op_complete(&call->op, ST_OK);
         return;
     }

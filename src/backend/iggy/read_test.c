@@ -202,7 +202,7 @@ TEST(each_partition_has_its_own_error) { /* F */
         enum status status;
     } rows[] = {{0, ST_OK},
                 {IGGY_ERR_UNAUTHORIZED, ST_DENIED},
-                {IGGY_ERR_TRANSIENT_NOT_COMMITTED, ST_UNAVAILABLE},
+                {IGGY_ERR_NOT_CONNECTED, ST_UNAVAILABLE},
                 {IGGY_ERR_PARTITION_NOT_FOUND, ST_NOT_FOUND},
                 {IGGY_ERR_INVALID_OFFSET, ST_REFUSED},
                 {0, ST_OK}};

@@ -15,7 +15,7 @@ void reader_init(struct reader *r, struct bridge_rig *rig, int loop) {
     r->read.parts = r->parts;
     r->read.bytes_max = CALL_BYTES_MAX;
     sem_init(&r->ended, 0, 0);
-    sem_init(&r->cancelled, 0, 0);
+    sem_init(&r->begun, 0, 0);
 }
 
 struct backend_read_part *reader_add(struct reader *r, const char *topic, int32_t partition, int64_t offset) {
@@ -46,12 +46,15 @@ static void watch_on_done(struct op *op) {
 static void begin_on_loop(struct op *op) {
     struct reader *r = container_of(op, struct reader, begin);
     r->fn(r);
+    sem_post(&r->begun);
 }
 
+/* Returns after fn. */
 static void on_loop(struct reader *r, void (*fn)(struct reader *r)) {
     r->fn = fn;
     op_init(&r->begin, r->rig->loops[r->loop], begin_on_loop);
     loop_post(&r->begin);
+    wait_for(&r->begun);
 }
 
 static void begin_read(struct reader *r) {
@@ -99,22 +102,18 @@ enum status reader_watch(struct reader *r, int64_t bytes_min, int64_t wait_ms) {
 
 static void cancel_watch(struct reader *r) {
     op_cancel(&r->watch.op);
-    sem_post(&r->cancelled);
 }
 
 void reader_cancel(struct reader *r) {
     on_loop(r, cancel_watch);
-    wait_for(&r->cancelled);
 }
 
 static void release(struct reader *r) {
     backend_read_release(r->rig->backend, &r->read);
-    sem_post(&r->ended);
 }
 
 void reader_release(struct reader *r) {
     on_loop(r, release);
-    wait_for(&r->ended);
 }
 
 /* ---- what came ---- */

@@ -17,7 +17,7 @@ struct reader {
     struct op begin;
     void (*fn)(struct reader *r);
     enum status outcome; /* of the last call */
-    sem_t ended, cancelled;
+    sem_t ended, begun;
 };
 
 void reader_init(struct reader *r, struct bridge_rig *rig, int loop);
@@ -32,7 +32,7 @@ void reader_run(struct reader *r); /* both */
 void reader_watch_begin(struct reader *r, int64_t bytes_min, int64_t wait_ms);
 enum status reader_watch_end(struct reader *r);
 enum status reader_watch(struct reader *r, int64_t bytes_min, int64_t wait_ms); /* both */
-void reader_cancel(struct reader *r); /* the watch; returns after the call */
+void reader_cancel(struct reader *r);                                           /* the watch */
 
 /* Offset of the first record of a part's only batch, after it was checked; how many there are; -1: no batch. */
 int64_t part_base(const struct backend_read_part *p);

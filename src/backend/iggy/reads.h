@@ -11,6 +11,7 @@
 #include "backend/iggy/view.h"
 #include "wire/compress.h"
 
+struct ahead;
 struct reading;
 struct read_topic;
 struct watch;
@@ -32,6 +33,9 @@ struct read_part {
     struct frame *frame;     /* owned; of a poll */
     struct iggy_request request;
     struct iggy_poll_messages_req poll;
+    struct ahead *ahead; /* owned; what it waits for, or takes */
+    struct op ahead_op;
+    bool follows;      /* the page before was read a moment ago */
     struct spare made; /* the Kafka batch's memory */
     struct bytes batch;
     int64_t skipped_count; /* messages that were passed over (H-15) */
@@ -46,10 +50,10 @@ struct read_topic {
     bool any_age;            /* the view may be old, as 0.12.1 says itself when it is outdated */
     bool again;              /* it was asked a second time, as the server had another incarnation */
     bool kept;               /* a watch has brought the answer */
-    bool crowded;            /* the answer has messages: where there are none, the bytes may have been used up */
-    int32_t polls;           /* under way */
-    int64_t message_bytes;   /* what a message took in the last answer that had any; 0: not known */
-    struct frame *frame;     /* owned; of a fetch */
+    bool crowded;  /* the answer has messages: where there are none, the bytes may have been used up */
+    int32_t polls; /* under way */
+    int64_t message_bytes; /* what a message took in the last answer that had any; 0: not known */
+    struct frame *frame;   /* owned; of a fetch */
     struct iggy_request request;
     struct iggy_fetch_messages_req fetch;
 };
@@ -94,8 +98,14 @@ bool fetch_take(struct read_topic *t);
 /* What an answer for a topic may bring at most: its share of the call's bytes. */
 int64_t fetch_bytes_max(const struct reading *r);
 
+/* A fetch of one part alone, from an offset on, that doesn't wait. Borrows from the topic's view and from partition_out. */
+void fetch_one(const struct read_part *p, int64_t offset, struct iggy_fetch_messages_req *out,
+               struct iggy_fetch_partition *partition_out);
+
 /* pages.c: the same with a poll for each part. */
 void pages_begin(struct read_topic *t);
+/* A poll of one part for so many messages, from an offset on. Borrows from the topic's view. */
+void poll_one(const struct read_part *p, int64_t offset, uint32_t count, struct iggy_poll_messages_req *out);
 
 /* read.c, for watch.c: give the records back; those of answers that are kept stay. */
 void reading_drop_records(struct reading *r);

@@ -351,6 +351,24 @@ TEST(a_watch_wakes_when_its_partition_is_shrunk_away) {
     rig_close(&rig);
 }
 
+TEST(topics_of_names_that_kafka_can_not_have_are_not_listed) { /* */
+    static const char *const names[] = {"a/b", "..", " ", "\n", "\xc3\xbc", "b"};
+    struct rig rig;
+    char longest[251] = "";
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "a", 1);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        make_topic(&rig, names[i], 1);
+    memset(longest, 'n', sizeof longest - 1);
+    make_topic(&rig, longest, 1);
+    struct backend_topics call = {.arena = &rig.arena, .all = true};
+    RUN(&rig, topics, &call);
+    CHECK_EQ(call.topics_count, 2);
+    CHECK(str_equal(call.topics[0].name, STR("a")));
+    CHECK(str_equal(call.topics[1].name, STR("b")));
+    rig_close(&rig);
+}
+
 TEST(topics_are_found_by_name_and_id_and_a_new_one_of_the_same_name_has_another_id) {
     struct rig rig;
     rig_open(&rig, test_dir(), false);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/logging.h"
 #include "base/mem.h"
+#include "bridge/topic_map.h"
 
 /* ---- look up ---- */
 
@@ -52,6 +53,7 @@ static enum status topic_describe(const struct topic *t, const struct backend_to
     return call->want_settings ? topic_settings_copy(t, call->arena, out) : ST_OK;
 }
 
+/* Iggy clients may have made topics of other names: those are not for Kafka's. */
 static void topics_list(struct store_backend *b, struct backend_topics *call) {
     struct topic **found;
     int32_t count;
@@ -59,14 +61,15 @@ static void topics_list(struct store_backend *b, struct backend_topics *call) {
     if (call->status)
         return;
     call->topics = arena_take_array(call->arena, struct backend_topic, count);
+    call->topics_count = 0;
     if (!call->topics)
         call->status = ST_NO_MEMORY;
     for (int32_t i = 0; i < count; i++) {
-        if (!call->status)
-            call->status = topic_describe(found[i], call, &call->topics[i]);
+        bool listed = topic_map_is_kafka_name(topic_info(found[i])->name_str);
+        if (!call->status && listed)
+            call->status = topic_describe(found[i], call, &call->topics[call->topics_count++]);
         topic_unref(found[i]);
     }
-    call->topics_count = count;
     mem_free(found);
 }
 

@@ -109,7 +109,7 @@ static uint32_t offset_store(struct server_request *r, const struct iggy_store_c
     enum status st = store_offsets_set(store, &offset, 1);
     if (!st && wants_sync(t))
         st = store_offsets_sync(store);
-    return code_of_status(st);
+    return st == ST_POLICY ? IGGY_ERR_TOO_MANY_CONSUMER_OFFSETS : code_of_status(st);
 }
 
 void store_consumer_offset_handle(struct server_request *r) {

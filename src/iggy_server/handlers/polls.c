@@ -19,8 +19,10 @@
 #include "net/work.h"
 #include "store/store_offsets.h"
 
-#define POLL_BYTES_MAX   ((int64_t)32 << 20) /* of one answer, whatever was asked for */
-#define READ_BYTES_MIN   ((int64_t)64 << 10)
+#define POLL_BYTES_MAX ((int64_t)32 << 20) /* of one answer, whatever was asked for */
+#define READ_BYTES_MIN ((int64_t)64 << 10)
+#define READ_BYTES_OVER \
+    ((int64_t)1 << 20) /* whole batches are read: so the last one is cut, not left for the next poll */
 #define READ_GROWTH      4
 #define MESSAGE_OVERHEAD 64               /* what Iggy's form adds to a small Kafka record, and some room */
 #define STEP_MS          ((int64_t)30000) /* for what does not wait for records */
@@ -279,7 +281,7 @@ static void poll_read(struct poll *p) {
     const struct topic_info *info = topic_info(p->topic);
     p->read.format = FORMAT_IGGY;
     p->read.parts_count = p->parts_count;
-    p->read.bytes_max = p->read_bytes;
+    p->read.bytes_max = p->read_bytes + READ_BYTES_OVER;
     p->read.deadline_ms = loop_now_ms(p->request->loop) + STEP_MS;
     for (int32_t i = 0; i < p->parts_count; i++) {
         struct poll_part *part = &p->parts[i];
@@ -288,7 +290,8 @@ static void poll_read(struct poll *p) {
         read->topic = STR_NULL;
         read->id = info->id;
         read->partition = (int32_t)part->partition_id;
-        read->bytes_max = (int32_t)(part->bytes_max < p->read_bytes ? part->bytes_max : p->read_bytes);
+        read->bytes_max =
+            (int32_t)((part->bytes_max < p->read_bytes ? part->bytes_max : p->read_bytes) + READ_BYTES_OVER);
         read->offset = part->code ? -1 : (int64_t)part->offset;
     }
     op_init(&p->read.op, p->request->loop, poll_on_read);
@@ -306,12 +309,15 @@ static void poll_on_room(struct op *op) {
     poll_read(p);
 }
 
-/* What of a part goes out. */
+/* What of a part goes out, within what others have left; the first message of all comes in any case. */
 static enum status part_cut(struct poll *p, struct poll_part *part, const struct backend_read_part *read) {
+    int64_t left = p->bytes_max - (int64_t)p->out.bytes;
+    if (left <= 0 && p->out.bytes > 0)
+        return ST_OK;
     part->cut = (struct iggy_cut){
         .offset = part->offset,
         .count_max = p->count,
-        .bytes_max = part->bytes_max,
+        .bytes_max = left < part->bytes_max ? left : part->bytes_max,
         .no_producer = p->request->version < IGGY_0_12_0,
     };
     for (int32_t i = 0; i < read->records_count; i++) {

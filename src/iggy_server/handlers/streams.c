@@ -40,24 +40,34 @@ void get_stream_handle(struct server_request *r) {
     topics_release(topics, count);
 }
 
+/* Those of a stream among all topics, which are in the order of their streams, as the streams are. Moves *at behind them; how many. */
+static int32_t topics_skip(struct topic *const *topics, int32_t count, uint32_t stream_id, int32_t *at) {
+    while (*at < count &&
+           topic_info(topics[*at])->stream_id < stream_id) /* of a stream that is gone, or new */
+        (*at)++;
+    int32_t first = *at;
+    while (*at < count && topic_info(topics[*at])->stream_id == stream_id)
+        (*at)++;
+    return *at - first;
+}
+
 static enum status streams_fill(struct server_request *r, const struct stream_info *infos, int32_t count,
                                 struct iggy_get_streams_res *out) {
+    struct topic **topics;
+    int32_t topics_count, at = 0;
+    enum status st = topics_of_stream(r, UINT32_MAX, &topics, &topics_count);
+    if (st)
+        return st;
     out->streams = arena_take_array(&r->arena, struct iggy_stream, count);
-    if (!out->streams)
-        return ST_NO_MEMORY;
     out->streams_count = (uint32_t)count;
-    for (int32_t i = 0; i < count; i++) {
-        struct topic **topics;
-        int32_t topics_count;
-        enum status st = topics_of_stream(r, infos[i].id, &topics, &topics_count);
-        if (st)
-            return st;
-        st = describe_stream(r, &infos[i], topics, topics_count, &out->streams[i]);
-        topics_release(topics, topics_count);
-        if (st)
-            return st;
+    if (!out->streams)
+        st = ST_NO_MEMORY;
+    for (int32_t i = 0; !st && i < count; i++) {
+        int32_t own = topics_skip(topics, topics_count, infos[i].id, &at);
+        st = describe_stream(r, &infos[i], topics + at - own, own, &out->streams[i]);
     }
-    return ST_OK;
+    topics_release(topics, topics_count);
+    return st;
 }
 
 void get_streams_handle(struct server_request *r) {
@@ -89,6 +99,8 @@ static uint32_t stream_code(enum status st) {
         return IGGY_ERR_STREAM_ID_NOT_FOUND;
     case ST_BAD_NAME:
         return IGGY_ERR_INVALID_STREAM_NAME;
+    case ST_POLICY:
+        return IGGY_ERR_TOO_MANY_STREAMS;
     default:
         return code_of_status(st);
     }
