@@ -22,6 +22,9 @@
 #define request_has_client       server_request_has_client
 #define request_must_end         server_request_must_end
 #define create_partitions_handle server_create_partitions_handle
+#define join_group_handle        server_join_group_handle
+#define leave_group_handle       server_leave_group_handle
+#define sync_group_handle        server_sync_group_handle
 #define request_new              server_request_new
 #define request_run              server_request_run
 #define request_free             server_request_free

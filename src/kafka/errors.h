@@ -17,4 +17,6 @@ int16_t kerr_of_read(enum status st);
 
 /* What the group coordinator says. */
 int16_t kerr_of_group(enum group_outcome outcome);
+/* As kerr_of, for the offsets of groups: what can be tried again is 14, or 16 where the disk refused, as on Kafka (D12-4, D12-13, F). */
+int16_t kerr_of_offsets(enum status st);
 #endif
