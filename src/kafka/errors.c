@@ -50,3 +50,25 @@ int16_t kerr_of_read(enum status st) {
         return KERR_UNKNOWN_TOPIC_OR_PARTITION; /* D2-20 */
     return kerr_of(st);
 }
+
+int16_t kerr_of_offsets(enum status st) {
+    switch (st) {
+    case ST_UNAVAILABLE:
+    case ST_TIMED_OUT:
+    case ST_CANCELED:
+    case ST_OVER_BUDGET:
+    case ST_NO_MEMORY:
+        return KERR_COORDINATOR_LOAD_IN_PROGRESS;
+    case ST_NO_SPACE:
+    case ST_READ_ONLY:
+    case ST_IO:
+        return KERR_NOT_COORDINATOR;
+    case ST_TOO_BIG:
+        return KERR_OFFSET_METADATA_TOO_LARGE;
+    case ST_POLICY:
+    case ST_INVALID:
+        return KERR_UNKNOWN_SERVER_ERROR;
+    default:
+        return kerr_of(st);
+    }
+}
