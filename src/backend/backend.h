@@ -244,9 +244,11 @@ struct backend_offsets {
 
 /* ---- offsets of consumer groups ---- */
 
+#define BACKEND_GROUP_BYTES_MAX 246 /* what a group may be called: 1 to so many bytes (D12-3) */
+
 /*
  * Commit offsets of one group. On stable storage when done, as far as the backend can (Iggy: as its server says).
- * in   group          1-246 bytes (D12-3)
+ * in   group          1 to BACKEND_GROUP_BYTES_MAX bytes
  *      topic, id      as backend_append
  *      offset         as the client sends it, no range check; negative: forget the one that is there
  *      leader_epoch, metadata   kept by the embedded log; -1 and empty elsewhere

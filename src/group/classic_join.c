@@ -64,6 +64,8 @@ static void wait_first(struct classic_member *m, struct group_join *join) {
     struct classic_group *g = classic_of(m->m.group);
     take_times(m, join);
     classic_park_join(m, join);
+    if (g->members_count == 1)
+        g->leader = m;
     if (g->state != GROUP_STATE_PREPARING_REBALANCE)
         classic_prepare(g);
     else if (g->initial)

@@ -103,19 +103,66 @@ static void fake_offsets(struct backend *b, struct backend_offsets *o) {
     fake_started(&o->op);
 }
 
+/* Keeps the last commit; what was committed of partition 0 of "here" and "dot.ted" is 17, with metadata; group "lost" can't be read. */
+static void fake_commit(struct backend *b, struct backend_commit *c) {
+    for (int32_t i = 0; i < c->parts_count; i++) {
+        struct backend_commit_part *part = &c->parts[i];
+        const struct backend_topic *topic = known_find(part->topic, NULL);
+        if (part->status)
+            continue;
+        if (!b->ops->controller)
+            part->status = ST_UNAVAILABLE;
+        else if (!topic || part->partition >= topic->partitions_count)
+            part->status = ST_NOT_FOUND;
+        else
+            call_fake.committed = *part;
+    }
+    call_fake.deadline_ms = c->deadline_ms;
+    fake_started(&c->op);
+}
+
+static struct backend_committed_part all_committed[] = {
+    {.topic = {"dot.ted", 7}, .partition = 0, .leader_epoch = 3, .offset = 17, .metadata = {"m", 1}},
+    {.topic = {"here", 4}, .partition = 0, .leader_epoch = 3, .offset = 17, .metadata = {"m", 1}},
+    {.topic = {"here", 4}, .partition = 2, .leader_epoch = 3, .offset = 18, .metadata = {"m", 1}},
+};
+
+static void fake_committed(struct backend *b, struct backend_committed *c) {
+    bool lost = !b->ops->controller || str_equal(c->group, STR("lost"));
+    if (c->all) {
+        c->status = lost ? ST_UNAVAILABLE : ST_OK;
+        c->parts = all_committed;
+        c->parts_count = lost ? 0 : (int32_t)COUNT_OF(all_committed);
+    }
+    for (int32_t i = 0; !c->all && i < c->parts_count; i++) {
+        struct backend_committed_part *part = &c->parts[i];
+        if (part->status)
+            continue;
+        if (known_find(part->topic, NULL) && part->partition == 0)
+            *part = all_committed[0];
+        if (lost && i == c->parts_count - 1)
+            part->status = ST_UNAVAILABLE;
+    }
+    fake_started(&c->op);
+}
+
 const struct backend_ops call_managing = {.name = "managing",
                                           .controller = true,
                                           .topics = fake_topics,
                                           .create = fake_create,
                                           .delete = fake_delete,
                                           .grow = fake_grow,
-                                          .offsets = fake_offsets};
+                                          .offsets = fake_offsets,
+                                          .commit = fake_commit,
+                                          .committed = fake_committed};
 const struct backend_ops call_stub = {.name = "stub",
                                       .topics = fake_topics,
                                       .create = fake_create,
                                       .delete = fake_delete,
                                       .grow = fake_grow,
-                                      .offsets = fake_offsets};
+                                      .offsets = fake_offsets,
+                                      .commit = fake_commit,
+                                      .committed = fake_committed};
 
 /* ---- one request ---- */
 
@@ -149,6 +196,8 @@ const void *call_run(struct call *c, int16_t key, int16_t version, const void *i
     arena_init(&r->arena, NULL, 0, ARENA_BYTES);
     list_push_tail(&c->session.requests, &r->link);
     r->api->handle(r);
+    if (r->on_turn)
+        r->on_turn(r);
     while (call_fake.pending) {
         struct op *op = call_fake.pending;
         call_fake.pending = NULL;

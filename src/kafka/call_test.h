@@ -14,6 +14,8 @@
 
 enum {
     LIST_OFFSETS = 2,
+    OFFSET_COMMIT = 8,
+    OFFSET_FETCH = 9,
     FIND_COORDINATOR = 10,
     CREATE_TOPICS = 19,
     DELETE_TOPICS = 20,
@@ -30,6 +32,7 @@ struct call_fake {
     struct op *pending;
     int calls, created, deleted, grown, asked;
     int64_t deadline_ms;
+    struct backend_commit_part committed; /* the last one */
 };
 extern struct call_fake call_fake;
 

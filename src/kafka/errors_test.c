@@ -32,6 +32,21 @@ TEST(the_statuses_of_an_iggy_server_have_their_codes) {
     }
 }
 
+/* F's last column, D12-4. */
+TEST(what_can_be_tried_again_with_offsets_is_14) {
+    static const struct {
+        enum status st;
+        int16_t code;
+    } table[] = {
+        {ST_OK, 0},           {ST_NOT_FOUND, 3},  {ST_DENIED, 29},      {ST_LOGIN_REFUSED, -1},
+        {ST_UNAVAILABLE, 14}, {ST_TIMED_OUT, 14}, {ST_CANCELED, 14},    {ST_NO_MEMORY, 14},
+        {ST_REFUSED, -1},     {ST_BAD_NAME, 17},  {ST_POLICY, -1},      {ST_TOO_BIG, 12},
+        {ST_IO, 16},          {ST_NO_SPACE, 16},  {ST_UNKNOWN_ID, 100}, {ST_INVALID, -1},
+    };
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        CHECK_EQ(kerr_of_offsets(table[i].st), table[i].code);
+}
+
 TEST(a_status_that_stands_in_no_table_is_an_unknown_error) {
     CHECK_EQ(kerr_of(ST_NO_MEMORY), -1);
     CHECK_EQ(kerr_of((enum status)10000), -1);

@@ -81,7 +81,8 @@ def test_a_server_that_restarts_with_another_certificate_is_used_again(authority
         assert producer.flush(40) == 0 and failed == []
         consumer = Consumer(settings | {"group.id": "none", "enable.auto.commit": False})
         consumer.assign([TopicPartition("back", 0, 0)])
-        assert [message.value() for message in consumer.consume(3, 30)] == [b"before", b"meanwhile", b"after"]
+        found = [message.value() for message in consumer.consume(3, 30)]
+        assert found[0] == b"before" and set(found) == {b"before", b"meanwhile", b"after"}  # a producer that repeats keeps no order
         consumer.close()
 
 

@@ -5,8 +5,11 @@
 #include <time.h>
 
 #include "backend/iggy/ahead.h"
+#include "backend/iggy/group_offsets.h"
 #include "backend/iggy/iggy_impl.h"
 #include "backend/iggy/listing.h"
+#include "backend/iggy/offset_lanes.h"
+#include "backend/iggy/offsets_log.h"
 #include "backend/iggy/producers.h"
 #include "backend/iggy/start.h"
 #include "backend/iggy/view.h"
@@ -33,6 +36,9 @@ static const struct backend_ops iggy_ops = {
     .read_release = iggy_read_release_op,
     .watch = iggy_watch_op,
     .offsets = iggy_offsets_op,
+    .commit = iggy_commit_op,
+    .committed = iggy_committed_op,
+    .groups = iggy_groups_op,
 };
 
 /* ---- what belongs to a loop ---- */
@@ -114,6 +120,7 @@ static void loop_on_stop(struct op *op) {
     struct bridge_loop *l = container_of(op, struct bridge_loop, stop_op);
     l->stopping = true;
     producers_stop(l->producers);
+    offset_lanes_stop(l->offset_lanes);
     aheads_stop(l->aheads);
     for (int i = 0; i < READERS_MAX; i++) {
         if (l->readers[i])
@@ -131,7 +138,12 @@ static enum status loop_build(struct bridge_loop *l, struct bridge *b, struct lo
     l->loop = loop;
     l->open = 1;
     list_init(&l->watches);
+    list_init(&l->offset_commits);
     enum status st = views_new(l, &l->views);
+    if (!st)
+        st = offset_lanes_new(l, &l->offset_lanes);
+    if (!st)
+        st = offsets_log_new(l, &l->offsets_log);
     if (!st)
         st = aheads_new(l, &l->aheads);
     if (!st)
@@ -284,6 +296,8 @@ void iggy_backend_free(struct backend *backend) {
     for (int i = 0; b->per_loop && i < b->settings.loops_count; i++) {
         struct bridge_loop *l = &b->per_loop[i];
         producers_free(l->producers);
+        offsets_log_free(l->offsets_log);
+        offset_lanes_free(l->offset_lanes);
         aheads_free(l->aheads);
         views_free(l->views);
         listings_free(l->listings);

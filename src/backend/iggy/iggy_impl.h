@@ -20,7 +20,10 @@
 
 struct aheads;
 struct bridge_loop;
+struct commit_job;
 struct listings;
+struct offset_lanes;
+struct offsets_log;
 struct producers;
 struct views;
 
@@ -30,6 +33,8 @@ struct bridge {
     char *cluster_id;                         /* owned */
     struct uuid cluster;                      /* what topic ids are derived from */
     uint32_t version;                         /* at the start */
+    _Atomic bool offsets_in_topic;            /* it says that it has no external groups (D12-9) */
+    _Atomic bool offsets_topic_told;          /* the log has been told */
     struct budget *decoding, *decoding_small; /* D1-43: owned; what mapped records may hold at once */
     struct budget
         *answers; /* owned; of sends, look-ups and changes: what frees memory must not wait for memory */
@@ -53,8 +58,13 @@ struct bridge_loop {
     struct views *views;                      /* view.h: what is known of topics */
     struct aheads *aheads;                    /* ahead.h: what clients will read next */
     struct listings *listings;                /* listing.h: lists of all topics */
-    struct link watches;                      /* watch.c: those that wait by views */
-    _Atomic int32_t watches_count;            /* read by other loops */
+    struct offset_lanes *offset_lanes;        /* offset_lanes.h: connections for offsets of groups */
+    struct offsets_log
+        *offsets_log; /* offsets_log.h: the topic they are in where the server has no place for them */
+    struct link offset_commits;       /* group_commit.c: commit_job, for that topic */
+    struct commit_job *offset_commit; /* the one that is prepared; NULL: none is */
+    struct link watches;              /* watch.c: those that wait by views */
+    _Atomic int32_t watches_count;    /* read by other loops */
     struct closing control_closing, reader_closing[READERS_MAX];
     bool stopping; /* no client is made any more */
     int32_t open;  /* clients that aren't gone yet, and one while it isn't stopping */
