@@ -135,6 +135,25 @@ void start_append(struct backend *b, struct turn *turn) {
     backend_append(b, &turn->append);
 }
 
+void start_commit(struct backend *b, struct turn *turn) {
+    if (turn->commit.deadline_ms == 0)
+        turn->commit.deadline_ms = clock_ms() + RIG_WAIT_MS;
+    backend_commit(b, &turn->commit);
+}
+
+void start_committed(struct backend *b, struct turn *turn) {
+    turn->committed.arena = &turn->rig->arena;
+    if (turn->committed.deadline_ms == 0)
+        turn->committed.deadline_ms = clock_ms() + RIG_WAIT_MS;
+    backend_committed(b, &turn->committed);
+}
+
+void start_groups(struct backend *b, struct turn *turn) {
+    turn->groups.arena = &turn->rig->arena;
+    turn->groups.deadline_ms = clock_ms() + RIG_WAIT_MS;
+    backend_groups(b, &turn->groups);
+}
+
 struct run {
     struct op op;
     struct bridge_rig *rig;

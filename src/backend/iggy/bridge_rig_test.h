@@ -44,6 +44,9 @@ struct turn {
         struct backend_delete delete_;
         struct backend_grow grow;
         struct backend_append append;
+        struct backend_commit commit;
+        struct backend_committed committed;
+        struct backend_groups groups;
     };
     struct op begin;
     void (*start)(struct backend *b, struct turn *turn);
@@ -60,6 +63,9 @@ void start_create(struct backend *b, struct turn *turn);
 void start_delete(struct backend *b, struct turn *turn);
 void start_grow(struct backend *b, struct turn *turn);
 void start_append(struct backend *b, struct turn *turn);
+void start_commit(struct backend *b, struct turn *turn);
+void start_committed(struct backend *b, struct turn *turn);
+void start_groups(struct backend *b, struct turn *turn);
 
 /* fn on the rig's first loop; returns after it. */
 void rig_run(struct bridge_rig *rig, void (*fn)(struct bridge_loop *l, void *arg), void *arg);

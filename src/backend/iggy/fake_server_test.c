@@ -1,3 +1,4 @@
+#include "backend/iggy/fake_groups_test.h"
 #include "backend/iggy/fake_log_test.h"
 
 #include <arpa/inet.h>
@@ -333,6 +334,13 @@ static const struct {
     {IGGY_CMD_poll_messages, fake_on_poll},
     {IGGY_CMD_fetch_messages, fake_on_fetch},
     {IGGY_CMD_cancel_deferred_request, fake_on_cancel},
+    {IGGY_CMD_create_group, fake_on_create_group},
+    {IGGY_CMD_delete_group, fake_on_delete_group},
+    {IGGY_CMD_get_group, fake_on_get_group},
+    {IGGY_CMD_get_groups, fake_on_get_groups},
+    {IGGY_CMD_store_consumer_offset, fake_on_store_offset},
+    {IGGY_CMD_get_consumer_offset, fake_on_get_offset},
+    {IGGY_CMD_delete_consumer_offset, fake_on_delete_offset},
 };
 
 void fake_hang_up(struct fake_server *f, int conn) {

@@ -1,6 +1,7 @@
 /*
  * For tests: an Iggy server of one thread, that keeps topics and messages in memory, and does what the test says: refuse, keep silent,
- * hang up. Connections are served one frame at a time; everything may be looked at with the lock held. Messages: fake_log_test.h.
+ * hang up. Connections are served one frame at a time; everything may be looked at with the lock held. Messages: fake_log_test.h,
+ * consumer groups: fake_groups_test.h.
  */
 #ifndef BACKEND_IGGY_FAKE_SERVER_TEST_H
 #define BACKEND_IGGY_FAKE_SERVER_TEST_H
@@ -18,6 +19,8 @@
 #define FAKE_STORED_MAX     4096
 #define FAKE_SENDS_MAX      4096
 #define FAKE_HELD_MAX       256
+#define FAKE_GROUPS_MAX     256
+#define FAKE_OFFSETS_MAX    512
 #define FAKE_CODES_MAX      700 /* of commands */
 
 struct fake_conn {
@@ -48,6 +51,19 @@ struct fake_stored {
     uint64_t end;   /* the offset after its last message */
     uint8_t *bytes; /* owned */
     int32_t len;
+};
+
+struct fake_offset {
+    uint32_t partition;
+    uint64_t offset;
+};
+
+struct fake_group {
+    bool there;
+    uint32_t topic;
+    char name[256];
+    struct fake_offset offsets[FAKE_OFFSETS_MAX];
+    int offsets_count;
 };
 
 /* A send that came. */
@@ -88,6 +104,9 @@ struct fake_server {
     int sends_count;
     struct fake_stored stored[FAKE_STORED_MAX];
     int stored_count;
+    struct fake_group groups[FAKE_GROUPS_MAX];
+    int groups_count;
+    bool no_external;        /* offsets of external groups are refused */
     uint64_t now_us;         /* when what comes is appended */
     uint64_t message_bytes;  /* what get_topic says that one takes; 0: nothing */
     uint32_t poll_count_max; /* a poll for more is hung up on, as if its answer were too large; 0: none is */

@@ -158,8 +158,8 @@ static struct topic_view *topic_old_view(const struct read_topic *t) {
     struct bridge_loop *l = t->reading->loop;
     struct str name = t->parts[0].call->topic;
     struct topic_view *old = t->view;
-    if (!old && name.len >= 0)
-        old = view_peek(l, name);
+    if (!old)
+        old = name.len >= 0 ? view_peek(l, name) : view_peek_id(l, &t->parts[0].call->id);
     if (!old || t->again || loop_now_ms(l->loop) - old->asked_ms > VIEW_OLD_MS)
         return NULL;
     for (int32_t i = 0; i < t->parts_count; i++)

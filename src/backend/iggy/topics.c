@@ -8,7 +8,8 @@
 #include "backend/iggy/topic_new.h"
 #include "net/loop.h"
 
-#define SETTINGS_MAX 2 /* of a topic: topic_facts_settings */
+#define SETTINGS_MAX 2    /* of a topic: topic_facts_settings */
+#define KNOWN_MS     2000 /* for the truth about a topic that was seen before */
 
 /* ---- look up ---- */
 
@@ -50,11 +51,19 @@ static void topics_ended_one(struct topics_job *job) {
         topics_create_next(job);
 }
 
+static const struct topic_view *part_known(const struct topics_part *p) {
+    struct bridge_loop *l = p->job->loop;
+    return p->want.name.len >= 0 ? view_peek(l, p->want.name) : view_peek_id(l, &p->want.id);
+}
+
+/* A topic that was seen is there, as far as anybody can tell while the server is away: a client that hears of an error takes its partitions for gone. */
 static void part_fill(struct topics_part *p) {
     struct backend_topics_part *part = &p->job->call->parts[p->i];
-    part->status = p->want.op.status;
-    if (!part->status)
-        part->status = topic_fill(p->job, p->want.view->name, &p->want.view->facts, &part->topic);
+    enum status st = p->want.op.status;
+    const struct topic_view *view = p->want.view;
+    if (st == ST_UNAVAILABLE || st == ST_TIMED_OUT)
+        view = part_known(p);
+    part->status = view ? topic_fill(p->job, view->name, &view->facts, &part->topic) : st;
     view_unref(p->want.view);
 }
 
@@ -92,6 +101,9 @@ static void part_look_up(struct topics_job *job, int32_t i, op_fn *done, int64_t
     *p = (struct topics_part){.job = job, .i = i};
     p->want = (struct view_want){
         .name = part->name, .id = part->id, .asked_ms = fresh_ms, .deadline_ms = job->call->deadline_ms};
+    int64_t soon_ms = loop_now_ms(job->loop->loop) + KNOWN_MS;
+    if (soon_ms < p->want.deadline_ms && part_known(p))
+        p->want.deadline_ms = soon_ms;
     op_init(&p->want.op, job->loop->loop, done);
     view_get(job->loop, &p->want);
 }

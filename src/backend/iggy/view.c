@@ -369,6 +369,11 @@ struct topic_view *view_peek(struct bridge_loop *l, struct str name) {
     return e ? e->view : NULL;
 }
 
+struct topic_view *view_peek_id(struct bridge_loop *l, const struct uuid *id) {
+    struct entry *e = entry_find_id(l->views, id);
+    return e ? e->view : NULL;
+}
+
 void view_ref(struct topic_view *v) {
     v->refs++;
 }

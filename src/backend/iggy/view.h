@@ -48,6 +48,7 @@ void view_get(struct bridge_loop *l, struct view_want *want);
 
 /* What is at hand, of any age, not held; NULL: nothing. */
 struct topic_view *view_peek(struct bridge_loop *l, struct str name);
+struct topic_view *view_peek_id(struct bridge_loop *l, const struct uuid *id);
 
 void view_ref(struct topic_view *v);
 void view_unref(struct topic_view *v); /* takes NULL */

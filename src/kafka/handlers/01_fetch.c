@@ -23,6 +23,9 @@
 #include "kafka/topic_name.h"
 
 #define FETCH_READ_MS     15000              /* F-1: of one round, where the log is on another machine */
+#define FETCH_ALL_MS      20000              /* D2-30: of all rounds, */
+#define FETCH_LAST_MS     5000               /* but so much after the wait, */
+#define FETCH_LEAST_MS    1000               /* and so much after a wait for memory, in any case */
 #define FETCH_BYTES_NEAR  ((int64_t)1 << 20) /* for each FETCH_RTT_US of the client's round trip: 2 GB/s */
 #define FETCH_RTT_US      500
 #define FETCH_BYTES_MAX   ((int64_t)55 << 20) /* Kafka's fetch.max.bytes */
@@ -164,11 +167,20 @@ static void fetch_on_room(struct op *op) {
         request_no_reply(r);
 }
 
+static int64_t fetch_read_deadline(const struct fetch *f) {
+    int64_t now_ms = clock_ms(), last_ms = f->request->arrived_ms + FETCH_ALL_MS;
+    if (last_ms < f->deadline_ms + FETCH_LAST_MS)
+        last_ms = f->deadline_ms + FETCH_LAST_MS;
+    if (last_ms < now_ms + FETCH_LEAST_MS)
+        last_ms = now_ms + FETCH_LEAST_MS;
+    return now_ms + FETCH_READ_MS < last_ms ? now_ms + FETCH_READ_MS : last_ms;
+}
+
 static void fetch_read(struct fetch *f) {
     struct request *r = f->request;
     request_waits_for(r, fetch_on_read);
     op_init(&f->read.op, r->loop, fetch_on_read);
-    f->read.deadline_ms = clock_ms() + FETCH_READ_MS;
+    f->read.deadline_ms = fetch_read_deadline(f);
     backend_read(r->kafka->settings.backend, &f->read);
 }
 
