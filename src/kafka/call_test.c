@@ -1,7 +1,11 @@
 #include "kafka/call_test.h"
 
+#include <errno.h>
+#include <time.h>
+
 #include "base/mem.h"
 #include "net/budget.h"
+#include "net/loop.h"
 #include "wire/codec.h"
 
 #define ARENA_BYTES (1 << 20)
@@ -24,8 +28,9 @@ static const struct backend_topic *known_find(struct str name, const struct uuid
 }
 
 static void fake_started(struct op *op) {
-    call_fake.pending = op;
     call_fake.calls++;
+    op_start(op, NULL);
+    op_complete(op, ST_OK);
 }
 
 static void fake_topics(struct backend *b, struct backend_topics *t) {
@@ -118,7 +123,26 @@ static void fake_commit(struct backend *b, struct backend_commit *c) {
             call_fake.committed = *part;
     }
     call_fake.deadline_ms = c->deadline_ms;
+    call_fake.commits++;
     fake_started(&c->op);
+}
+
+static struct str with_offsets[] = {{"committed", 9}, {"lost", 4}};
+
+static void fake_groups(struct backend *b, struct backend_groups *g) {
+    bool lists = g->forget.len < 0;
+    g->status = ST_OK;
+    if (!b->ops->controller || (lists && call_fake.groups_unknown)) {
+        g->status = ST_UNSUPPORTED;
+    } else if (lists) {
+        g->groups = with_offsets;
+        g->groups_count = (int32_t)COUNT_OF(with_offsets);
+    } else {
+        g->status = call_fake.forget_status;
+        call_fake.forgotten = g->forget;
+        call_fake.forgets++;
+    }
+    fake_started(&g->op);
 }
 
 static struct backend_committed_part all_committed[] = {
@@ -154,7 +178,8 @@ const struct backend_ops call_managing = {.name = "managing",
                                           .grow = fake_grow,
                                           .offsets = fake_offsets,
                                           .commit = fake_commit,
-                                          .committed = fake_committed};
+                                          .committed = fake_committed,
+                                          .groups = fake_groups};
 const struct backend_ops call_stub = {.name = "stub",
                                       .topics = fake_topics,
                                       .create = fake_create,
@@ -162,13 +187,39 @@ const struct backend_ops call_stub = {.name = "stub",
                                       .grow = fake_grow,
                                       .offsets = fake_offsets,
                                       .commit = fake_commit,
-                                      .committed = fake_committed};
+                                      .committed = fake_committed,
+                                      .groups = fake_groups};
 
 /* ---- one request ---- */
 
+static void fake_random(void *ctx, uint8_t out[16]) {
+    (void)ctx;
+    static uint8_t last;
+    memset(out, 0, 16);
+    out[15] = ++last;
+}
+
+static void call_make_groups(struct call *c) {
+    struct coordinator_settings settings;
+    coordinator_settings_default(&settings);
+    settings.initial_delay_ms = 0;
+    settings.random = fake_random;
+    CHECK_EQ(groups_new(&settings, c->loop, &c->kafka.groups), ST_OK);
+}
+
+static void call_make_session(struct call *c) {
+    list_init(&c->session.requests);
+    c->session.kafka = &c->kafka;
+    c->session.in_flight = 2;
+    c->first = (struct request){.session = &c->session};
+    list_push_tail(&c->session.requests, &c->first.link);
+    arena_init(&c->arena, NULL, 0, 64 << 20);
+    sem_init(&c->answered, 0, 0);
+}
+
 void call_open(struct call *c, const struct backend_ops *ops) {
-    *c = (struct call){.backend = {ops}};
-    memset(&call_fake, 0, sizeof call_fake);
+    *c = (struct call){.backend = {ops}, .owns_server = true};
+    call_fake = (struct call_fake){0};
     c->kafka = (struct kafka){
         .settings = {.backend = &c->backend, .partitions_default = 2, .frame_bytes_max = 8 << 20},
         .advertised_host = STR("host"),
@@ -176,49 +227,136 @@ void call_open(struct call *c, const struct backend_ops *ops) {
         .node_id = CALL_NODE,
         .cluster_id = STR("cluster")};
     CHECK_EQ(budget_new(64 << 20, &c->kafka.settings.budget), ST_OK);
-    list_init(&c->session.requests);
-    c->session.kafka = &c->kafka;
-    c->session.in_flight = 2;
-    c->first = (struct request){.session = &c->session};
-    list_push_tail(&c->session.requests, &c->first.link);
-    arena_init(&c->arena, NULL, 0, 64 << 20);
+    CHECK_EQ(loop_new(0, &c->loop), ST_OK);
+    CHECK_EQ(loop_start(c->loop), ST_OK);
+    call_make_groups(c);
+    call_make_session(c);
 }
 
-const void *call_run(struct call *c, int16_t key, int16_t version, const void *in) {
-    static const struct decode_limits limits = {.elements_max = 1 << 20, .string_max = 65536};
-    struct request *r = &c->r;
-    *r = (struct request){.kafka = &c->kafka,
-                          .session = &c->session,
-                          .in = in,
-                          .api = api_find(key),
-                          .version = version,
-                          .arrived_ms = 1000};
-    arena_init(&r->arena, NULL, 0, ARENA_BYTES);
-    list_push_tail(&c->session.requests, &r->link);
+void call_open_beside(struct call *c, const struct call *server) {
+    *c = (struct call){.backend = server->backend, .kafka = server->kafka};
+    CHECK_EQ(loop_new(1, &c->loop), ST_OK);
+    CHECK_EQ(loop_start(c->loop), ST_OK);
+    call_make_session(c);
+}
+
+/* Something to do on the call's loop. */
+struct visit {
+    struct op op;
+    struct call *call;
+    sem_t ended;
+};
+
+static void sem_wait_long(sem_t *s) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    int failed;
+    do
+        failed = sem_timedwait(s, &until);
+    while (failed && errno == EINTR);
+    CHECK_EQ(failed, 0);
+}
+
+static void on_loop(struct call *c, op_fn *fn) {
+    struct visit v = {.call = c};
+    sem_init(&v.ended, 0, 0);
+    op_init(&v.op, c->loop, fn);
+    loop_post(&v.op);
+    sem_wait_long(&v.ended);
+    sem_destroy(&v.ended);
+}
+
+/* The turn of the request that is never answered comes when the one behind it has been. */
+static void call_on_answered(struct request *first) {
+    sem_post(&container_of(first, struct call, first)->answered);
+}
+
+static void call_handle(struct op *op) {
+    struct visit *v = container_of(op, struct visit, op);
+    struct request *r = &v->call->r;
+    v->call->first.on_turn = call_on_answered;
+    list_push_tail(&v->call->session.requests, &r->link);
     r->api->handle(r);
     if (r->on_turn)
         r->on_turn(r);
-    while (call_fake.pending) {
-        struct op *op = call_fake.pending;
-        call_fake.pending = NULL;
-        op->done(op);
-    }
+    sem_post(&v->ended);
+}
+
+static void call_forget(struct op *op) {
+    struct visit *v = container_of(op, struct visit, op);
+    struct request *r = &v->call->r;
+    if (r->at_end)
+        r->at_end(r);
+    wbuf_release(&r->write.out);
+    arena_release(&r->arena);
+    if (link_in_list(&r->link))
+        list_remove(&r->link);
+    *r = (struct request){0};
+    sem_post(&v->ended);
+}
+
+static void call_look(struct op *op) {
+    sem_post(&container_of(op, struct visit, op)->ended);
+}
+
+static void call_cancel(struct op *op) {
+    struct visit *v = container_of(op, struct visit, op);
+    v->call->session.leaving = true;
+    session_cancel(&v->call->session);
+    sem_post(&v->ended);
+}
+
+void call_leave(struct call *c) {
+    on_loop(c, call_cancel);
+}
+
+void call_start(struct call *c, int16_t key, int16_t version, const void *in) {
+    if (c->r.api)
+        on_loop(c, call_forget);
+    c->r = (struct request){.kafka = &c->kafka,
+                            .loop = c->loop,
+                            .session = &c->session,
+                            .in = in,
+                            .api = api_find(key),
+                            .version = version,
+                            .client_id = STR("client"),
+                            .arrived_ms = 1000};
+    arena_init(&c->r.arena, NULL, 0, ARENA_BYTES);
+    on_loop(c, call_handle);
+}
+
+const void *call_finish(struct call *c) {
+    static const struct decode_limits limits = {.elements_max = 1 << 20, .string_max = 65536};
+    struct request *r = &c->r;
+    sem_wait_long(&c->answered);
+    on_loop(c, call_look); /* what ran when it was answered has returned */
     CHECK_EQ(r->outcome, REQUEST_ANSWERED);
 
-    size_t head = kmsg_is_flexible(r->api->response(), version) ? 9 : 8;
-    c->bytes = mem_take(r->write.out.bytes);
-    wbuf_flatten(&r->write.out, c->bytes);
-    struct rbuf body = {c->bytes + head, c->bytes + r->write.out.bytes};
+    size_t head = kmsg_is_flexible(r->api->response(), r->version) ? 9 : 8;
+    uint8_t *bytes = arena_take(&c->arena, r->write.out.bytes);
+    wbuf_flatten(&r->write.out, bytes);
+    struct rbuf body = {bytes + head, bytes + r->write.out.bytes};
     void *out = arena_take(&c->arena, r->api->response()->size);
-    CHECK_EQ(kmsg_decode(r->api->response(), version, &limits, &body, &c->arena, out), ST_OK);
+    CHECK_EQ(kmsg_decode(r->api->response(), r->version, &limits, &body, &c->arena, out), ST_OK);
     CHECK_EQ(rbuf_left(&body), 0);
     return out;
 }
 
+const void *call_run(struct call *c, int16_t key, int16_t version, const void *in) {
+    call_start(c, key, version, in);
+    return call_finish(c);
+}
+
 void call_close(struct call *c) {
-    wbuf_release(&c->r.write.out);
-    arena_release(&c->r.arena);
+    if (c->r.api)
+        on_loop(c, call_forget);
+    loop_stop(c->loop);
+    if (c->owns_server) {
+        groups_free(c->kafka.groups);
+        budget_free(c->kafka.settings.budget);
+    }
+    loop_free(c->loop);
     arena_release(&c->arena);
-    mem_free(c->bytes);
-    budget_free(c->kafka.settings.budget);
+    sem_destroy(&c->answered);
 }

@@ -1,11 +1,14 @@
 /*
  * A handler alone: a request made by hand, a backend that knows two topics, and the answer decoded again.
- * No socket, no loop. The topics: "dot.ted" (id 1..) with one partition, "here" (id 2..) with three and
+ * No socket; a loop of its own, on which the group coordinator lives too. The topics: "dot.ted" (id 1..) with one partition, "here" (id 2..) with three and
  * retention.ms=5. Every log has the offsets 4 to 39; the record of time t has offset t / 10.
  */
 #ifndef KAFKA_CALL_TEST_H
 #define KAFKA_CALL_TEST_H
 
+#include <semaphore.h>
+
+#include "kafka/groups.h"
 #include "kafka/request_impl.h"
 #include "kafka/session.h"
 #include "testing/test.h"
@@ -17,20 +20,30 @@ enum {
     OFFSET_COMMIT = 8,
     OFFSET_FETCH = 9,
     FIND_COORDINATOR = 10,
+    JOIN_GROUP = 11,
+    HEARTBEAT = 12,
+    LEAVE_GROUP = 13,
+    SYNC_GROUP = 14,
+    DESCRIBE_GROUPS = 15,
+    LIST_GROUPS = 16,
     CREATE_TOPICS = 19,
     DELETE_TOPICS = 20,
     INIT_PRODUCER_ID = 22,
     FOR_LEADER_EPOCH = 23,
     DESCRIBE_CONFIGS = 32,
     CREATE_PARTITIONS = 37,
+    DELETE_GROUPS = 42,
+    OFFSET_DELETE = 47,
     DESCRIBE_CLUSTER = 60,
     DESCRIBE_TOPIC_PARTITIONS = 75,
 };
 
-/* What the backend was asked to do since call_open. */
+/* What the backend was asked to do since call_open, and what it says. */
 struct call_fake {
-    struct op *pending;
-    int calls, created, deleted, grown, asked;
+    int calls, created, deleted, grown, asked, commits, forgets;
+    struct str forgotten; /* the last group */
+    enum status forget_status;
+    bool groups_unknown; /* it can't list groups */
     int64_t deadline_ms;
     struct backend_commit_part committed; /* the last one */
 };
@@ -38,21 +51,34 @@ extern struct call_fake call_fake;
 
 extern const struct backend_ops call_managing, call_stub; /* call_stub: not a controller */
 
+/* Groups with offsets: "committed" and "lost". Settings of the coordinator: the first generation waits for nobody. */
 struct call {
     struct backend backend;
+    struct loop *loop;
     struct kafka kafka;
     struct session session;
     struct request first; /* never answered, so that the answer to r stays where a test can read it */
     struct request r;
-    struct arena arena; /* of the decoded answer */
-    uint8_t *bytes;
+    struct arena arena; /* of the decoded answers */
+    sem_t answered;
+    bool owns_server; /* false: call_open_beside */
 };
 
-/* Ready for one call_run; what stands in kafka may be changed before that. */
+/* Ready for calls; what stands in kafka may be changed before the first. */
 void call_open(struct call *c, const struct backend_ops *ops);
 
-/* Run the handler and its backend calls to the end; the answer, as long as the call is open. */
+/* Run the handler and what it starts to the end; the answer, as long as the call is open. */
 const void *call_run(struct call *c, int16_t key, int16_t version, const void *in);
+
+/* The same in two steps: what happens in between, call_leave or call_run of another, may be what it waits for. */
+void call_start(struct call *c, int16_t key, int16_t version, const void *in);
+const void *call_finish(struct call *c);
+
+/* The client has hung up: what waits is given up. */
+void call_leave(struct call *c);
+
+/* A second client of the same server, which is open longer. */
+void call_open_beside(struct call *c, const struct call *server);
 
 void call_close(struct call *c);
 #endif
