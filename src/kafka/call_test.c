@@ -131,13 +131,11 @@ static struct str with_offsets[] = {{"committed", 9}, {"lost", 4}};
 
 static void fake_groups(struct backend *b, struct backend_groups *g) {
     bool lists = g->forget.len < 0;
-    g->status = ST_OK;
-    if (!b->ops->controller || (lists && call_fake.groups_unknown)) {
-        g->status = ST_UNSUPPORTED;
-    } else if (lists) {
+    g->status = b->ops->controller ? call_fake.groups_status : ST_UNAVAILABLE;
+    if (lists && !g->status) {
         g->groups = with_offsets;
         g->groups_count = (int32_t)COUNT_OF(with_offsets);
-    } else {
+    } else if (!lists) {
         g->status = call_fake.forget_status;
         call_fake.forgotten = g->forget;
         call_fake.forgets++;

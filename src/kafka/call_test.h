@@ -43,7 +43,7 @@ struct call_fake {
     int calls, created, deleted, grown, asked, commits, forgets;
     struct str forgotten; /* the last group */
     enum status forget_status;
-    bool groups_unknown; /* it can't list groups */
+    enum status groups_status; /* of a list */
     int64_t deadline_ms;
     struct backend_commit_part committed; /* the last one */
 };

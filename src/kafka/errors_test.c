@@ -47,6 +47,43 @@ TEST(what_can_be_tried_again_with_offsets_is_14) {
         CHECK_EQ(kerr_of_offsets(table[i].st), table[i].code);
 }
 
+/* The numbers that group/coordinator.h names. */
+TEST(the_coordinators_outcomes_have_their_codes) {
+    static const struct {
+        enum group_outcome outcome;
+        int16_t code, number;
+    } table[] = {
+        {GROUP_OK, KERR_NONE, 0},
+        {GROUP_NOT_AVAILABLE, KERR_COORDINATOR_NOT_AVAILABLE, 15},
+        {GROUP_NOT_COORDINATOR, KERR_NOT_COORDINATOR, 16},
+        {GROUP_ILLEGAL_GENERATION, KERR_ILLEGAL_GENERATION, 22},
+        {GROUP_INCONSISTENT_PROTOCOL, KERR_INCONSISTENT_GROUP_PROTOCOL, 23},
+        {GROUP_INVALID_ID, KERR_INVALID_GROUP_ID, 24},
+        {GROUP_UNKNOWN_MEMBER, KERR_UNKNOWN_MEMBER_ID, 25},
+        {GROUP_INVALID_SESSION_TIMEOUT, KERR_INVALID_SESSION_TIMEOUT, 26},
+        {GROUP_REBALANCE_IN_PROGRESS, KERR_REBALANCE_IN_PROGRESS, 27},
+        {GROUP_UNSUPPORTED_VERSION, KERR_UNSUPPORTED_VERSION, 35},
+        {GROUP_INVALID_REQUEST, KERR_INVALID_REQUEST, 42},
+        {GROUP_NON_EMPTY, KERR_NON_EMPTY_GROUP, 68},
+        {GROUP_ID_NOT_FOUND, KERR_GROUP_ID_NOT_FOUND, 69},
+        {GROUP_MEMBER_ID_REQUIRED, KERR_MEMBER_ID_REQUIRED, 79},
+        {GROUP_MAX_SIZE_REACHED, KERR_GROUP_MAX_SIZE_REACHED, 81},
+        {GROUP_FENCED_INSTANCE, KERR_FENCED_INSTANCE_ID, 82},
+        {GROUP_FENCED_EPOCH, KERR_FENCED_MEMBER_EPOCH, 110},
+        {GROUP_UNRELEASED_INSTANCE, KERR_UNRELEASED_INSTANCE_ID, 111},
+        {GROUP_UNSUPPORTED_ASSIGNOR, KERR_UNSUPPORTED_ASSIGNOR, 112},
+        {GROUP_STALE_EPOCH, KERR_STALE_MEMBER_EPOCH, 113},
+        {GROUP_INVALID_REGULAR_EXPRESSION, KERR_INVALID_REGULAR_EXPRESSION, 128},
+        {GROUP_CANCELED, KERR_NOT_COORDINATOR, 16},
+    };
+    CHECK_EQ(COUNT_OF(table), GROUP_CANCELED + 1);
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        CHECK_EQ(table[i].outcome, i);
+        CHECK_EQ(kerr_of_group(table[i].outcome), table[i].code);
+        CHECK_EQ(table[i].code, table[i].number);
+    }
+}
+
 TEST(a_status_that_stands_in_no_table_is_an_unknown_error) {
     CHECK_EQ(kerr_of(ST_NO_MEMORY), -1);
     CHECK_EQ(kerr_of((enum status)10000), -1);

@@ -1,5 +1,6 @@
 #include "kafka/group_views.h"
 
+#include "kafka/errors.h"
 #include "net/loop.h"
 
 static int name_compare(struct str a, struct str b) {
@@ -28,4 +29,9 @@ void groups_list_begin(struct request *r, struct backend_groups *list, op_fn *do
         .arena = &r->arena, .forget = STR_NULL, .deadline_ms = loop_now_ms(r->loop) + GROUP_VIEWS_MS};
     op_init(&list->op, r->loop, done);
     backend_groups(r->kafka->settings.backend, list);
+}
+
+int16_t groups_list_problem(const struct request *r, const struct backend_groups *list) {
+    bool keeps_none = request_meets_stub(r) || list->status == ST_UNSUPPORTED;
+    return keeps_none ? KERR_NONE : kerr_of_offsets(list->status);
 }

@@ -10,6 +10,10 @@
 /* Whether a sorted list of group names has one. */
 bool groups_listed(const struct backend_groups *list, struct str group);
 
-/* Ask the backend; list->op.done runs next. What it can't tell counts as none (a backend that keeps no offsets). */
+/* Ask the backend; list->op.done runs next. A backend that keeps no offsets has none. */
 void groups_list_begin(struct request *r, struct backend_groups *list, op_fn *done);
+
+/* What to say of a group that isn't in the list: KERR_NONE where that means that it has no offsets; else why the list can't be had now: a
+ * failed read never becomes "no such group" (D12-13). */
+int16_t groups_list_problem(const struct request *r, const struct backend_groups *list);
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "kafka/group_topics.h"
 #include "kafka/groups.h"
 #include "kafka/session.h"
 #include "net/loop.h"
@@ -51,12 +52,19 @@ static void groups_random(void *ctx, uint8_t out[16]) {
     }
 }
 
+static bool groups_topic_find(void *ctx, struct str name, struct group_topic *out) {
+    return group_topics_find(((struct kafka *)ctx)->group_topics, name, out);
+}
+
 static enum status kafka_make_groups(struct kafka *k) {
+    const struct group_topics_settings topics = {k->settings.backend, k->settings.loops[0], &k->groups};
     struct coordinator_settings settings;
     coordinator_settings_default(&settings);
     settings.random = groups_random;
+    settings.topic_find = groups_topic_find;
     settings.ctx = k;
-    return groups_new(&settings, k->settings.loops[0], &k->groups);
+    enum status st = group_topics_new(&topics, &k->group_topics);
+    return st ? st : groups_new(&settings, k->settings.loops[0], &k->groups);
 }
 
 enum status kafka_new(const struct kafka_settings *settings, struct kafka **out) {
@@ -132,6 +140,7 @@ static void kafka_on_loop_stop(struct op *op) {
 
 void kafka_stop(struct kafka *k, int64_t drain_ms, struct op *done) {
     atomic_store(&k->stopping, true);
+    group_topics_stop(k->group_topics);
     groups_stop(k->groups);
     listener_drain(k->listener, drain_ms, done);
     for (int i = 0; i < k->settings.loops_count; i++) {
@@ -149,5 +158,6 @@ void kafka_free(struct kafka *k) {
     mem_free(k->per_loop);
     budget_free(k->fetches);
     groups_free(k->groups);
+    group_topics_free(k->group_topics);
     mem_free(k);
 }

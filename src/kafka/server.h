@@ -20,6 +20,7 @@ struct kafka {
     _Atomic bool stopping;
     struct kafka_loop *per_loop; /* owned; one a loop */
     struct groups *groups;       /* owned; kafka/groups.h */
+    struct group_topics *group_topics; /* owned; kafka/group_topics.h */
     struct budget *fetches;      /* owned; what Fetches have read and the clients have not yet taken */
 };
 

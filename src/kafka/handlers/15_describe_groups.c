@@ -69,6 +69,9 @@ static void describe_done(struct group_call *call) {
     const struct group_describe *view = &one->describe;
     bool there = call->outcome == GROUP_OK;
     one->out->error_code = kerr_of_group(call->outcome);
+    if (call->outcome == GROUP_ID_NOT_FOUND && !view->other_type &&
+        groups_list_problem(one->all->request, &one->all->listed))
+        one->out->error_code = groups_list_problem(one->all->request, &one->all->listed);
     one->out->group_state =
         str_of(group_state_text(there ? view->state : GROUP_STATE_DEAD)); /* static texts */
     one->out->protocol_type = there ? keep_text(one->all, view->protocol_type) : STR("");
@@ -132,7 +135,8 @@ void describe_groups_handle(struct request *r) {
         return;
     d->out.groups_count = in->groups.count;
     for (int32_t i = 0; i < in->groups.count; i++)
-        d->out.groups[i] = (struct describe_groups_res_group){.group_id = in->groups.items[i]};
+        d->out.groups[i] =
+            (struct describe_groups_res_group){.group_id = in->groups.items[i], .error_message = STR_NULL};
     arena_init(&d->answer, NULL, 0, ANSWER_BYTES_MAX);
     r->state = d;
     r->at_end = describe_at_end;

@@ -69,7 +69,8 @@ static void list_done(struct group_call *call) {
     struct listing *l = container_of(call, struct listing, list.call);
     const struct list_groups_req *in = list_groups_in(l->request);
     struct group_listed group;
-    l->out.error_code = kerr_of_group(call->outcome);
+    l->out.error_code =
+        call->outcome ? kerr_of_group(call->outcome) : groups_list_problem(l->request, &l->listed);
     while (!l->no_memory && call->outcome == GROUP_OK && group_list_next(&l->list, &group)) {
         const char *state = group_state_text(group.state), *type = group_type_text(group.type);
         if (!filter_passes(&in->states_filter, state) || !filter_passes(&in->types_filter, type))

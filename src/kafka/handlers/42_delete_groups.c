@@ -32,7 +32,11 @@ static void delete_done(struct group_call *call) {
 
 static void delete_begin(struct groups_call *hop, struct coordinator *c, int64_t now_ms) {
     struct deleting *d = container_of(hop, struct deleting, hop);
+    int16_t problem = groups_list_problem(d->request, &d->listed);
     for (int32_t i = 0; i < d->out.results_count; i++) {
+        d->out.results[i].error_code = problem; /* else its offsets would stay */
+        if (problem)
+            continue;
         struct delete_one one = {.out = &d->out.results[i]};
         one.del = (struct group_delete){.call.done = delete_done,
                                         .group = one.out->group_id,
@@ -91,7 +95,8 @@ void delete_groups_handle(struct request *r) {
         return;
     d->out.results_count = in->groups_names.count;
     for (int32_t i = 0; i < in->groups_names.count; i++)
-        d->out.results[i] = (struct delete_groups_res_group){.group_id = in->groups_names.items[i]};
+        d->out.results[i] = (struct delete_groups_res_group){.group_id = in->groups_names.items[i],
+                                                             .error_message = STR_NULL};
     request_waits_for(r, delete_on_listed);
     groups_list_begin(r, &d->listed, delete_on_listed);
 }

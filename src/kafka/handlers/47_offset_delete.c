@@ -61,6 +61,8 @@ static void describe_done(struct group_call *call) {
     struct group_member_view view;
     bool consumers = d->describe.type == GROUP_CONSUMER;
     d->out.error_code = kerr_of_group(call->outcome);
+    if (call->outcome == GROUP_ID_NOT_FOUND && groups_list_problem(d->request, &d->listed))
+        d->out.error_code = groups_list_problem(d->request, &d->listed);
     if (call->outcome != GROUP_OK || members.count == 0)
         return;
     if (!consumers && !str_equal(d->describe.protocol_type, STR(CONSUMER_TYPE))) {
