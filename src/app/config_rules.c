@@ -1,4 +1,6 @@
 /* What must hold between settings that are fine one by one (spec A.2), and what this version doesn't have yet. */
+#include <inttypes.h>
+
 #include "app/config_impl.h"
 #include "app/machine.h"
 
@@ -58,6 +60,15 @@ static void check_security(const struct config *c, struct config_report *report)
         report_add(report, "IGGY_KAFKA_IGGY_LISTEN_TLS=true needs IGGY_KAFKA_TLS_CERT_FILE");
 }
 
+static void check_groups(const struct config *c, struct config_report *report) {
+    if (c->group_min_session_timeout_ms > c->group_max_session_timeout_ms)
+        report_add(report,
+                   "IGGY_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS=%" PRId64
+                   " is more than IGGY_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS=%" PRId64
+                   ": no member could join a group",
+                   c->group_min_session_timeout_ms, c->group_max_session_timeout_ms);
+}
+
 /* An honest error is better than a switch that does nothing. */
 static void check_missing(const struct config *c, struct config_report *report) {
     if (c->sasl_enabled)
@@ -72,6 +83,7 @@ void config_apply_rules(struct config *c, struct config_report *report) {
     settle_auto(c);
     check_advertised(c, report);
     check_security(c, report);
+    check_groups(c, report);
     check_missing(c, report);
 }
 

@@ -479,6 +479,16 @@ TEST(what_this_version_lacks_is_refused_by_name) {
     CHECK_EQ(load(bridge, NULL), ST_OK);
 }
 
+TEST(the_least_session_of_a_group_is_no_longer_than_the_longest) { /* D11-80 */
+    CHECK_EQ(load_option("--group-min-session-timeout-ms=1800001"), ST_INVALID);
+    CHECK_EQ(report.count, 1);
+    CHECK(strstr(report.lines[0], "IGGY_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS=1800001 is more than") != NULL);
+    CHECK(strstr(report.lines[0], "IGGY_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS=1800000") != NULL);
+    CHECK_EQ(load_option("--group-min-session-timeout-ms=1800000"), ST_OK);
+    CHECK_EQ(load_option("--group-initial-rebalance-delay-ms=0"), ST_OK);
+    CHECK_EQ(load_option("--group-max-size=0"), ST_INVALID);
+}
+
 TEST(the_bridge_needs_a_password) { /* */
     CHECK_EQ(load_environment("IGGY_KAFKA_BACKEND=iggy"), ST_INVALID);
     CHECK_EQ(report.count, 1);

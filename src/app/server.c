@@ -23,6 +23,7 @@
 #include "backend/stub/stub_backend.h"
 #include "base/logging.h"
 #include "base/mem.h"
+#include "group/coordinator.h"
 #include "kafka/kafka.h"
 #include "net/budget.h"
 #include "net/loop.h"
@@ -210,9 +211,26 @@ static const char *cluster_id(const struct server *s) {
     return s->config->cluster_id ? s->config->cluster_id : STUB_CLUSTER_ID;
 }
 
+/* D11-80; the rest as it stands there. */
+static void group_settings(const struct config *c, struct coordinator_settings *out) {
+    coordinator_settings_default(out);
+    out->session_min_ms = (int32_t)c->group_min_session_timeout_ms;
+    out->session_max_ms = (int32_t)c->group_max_session_timeout_ms;
+    out->rebalance_max_ms = (int32_t)c->group_max_rebalance_timeout_ms;
+    out->initial_delay_ms = (int32_t)c->group_initial_rebalance_delay_ms;
+    out->groups_max = (int32_t)c->group_max_groups;
+    out->members_per_group_max = (int32_t)c->group_max_size;
+    out->members_max = (int32_t)c->group_max_members;
+    out->blob_bytes_max = (int32_t)c->group_max_metadata_size;
+    out->roster_bytes_max = (int32_t)c->group_max_roster_size;
+    out->bytes_max = c->group_memory;
+}
+
 static enum status build_listener(struct server *s) {
     const struct config *c = s->config;
     bool keeps_log = c->backend == BACKEND_EMBEDDED;
+    struct coordinator_settings groups;
+    group_settings(c, &groups);
     const struct kafka_settings settings = {
         .bind_address = c->bind_addr,
         .advertised_host = c->advertised_host,
@@ -232,6 +250,7 @@ static enum status build_listener(struct server *s) {
         .retention_bytes = keeps_log ? c->retention_bytes : 0,
         .segment_bytes = keeps_log ? c->segment_bytes : 0,
         .segment_ms = keeps_log ? c->segment_ms : 0,
+        .groups = &groups,
         .cluster_id = cluster_id(s),
         .backend = s->backend,
         .tls = s->listen_tls.kafka,

@@ -390,7 +390,7 @@ TEST(a_group_that_nobody_knows_is_dead_and_from_v6_on_69) { /* D11-60 */
     }
 }
 
-TEST(a_list_that_cannot_be_had_is_no_missing_group) { /* D12-13 */
+TEST(a_list_that_cannot_be_had_is_no_missing_group) { /* D11-66 */
     struct str names[] = {STR("g"), STR("committed")};
     struct call c;
     call_open(&c, &call_managing);

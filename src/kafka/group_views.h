@@ -14,6 +14,6 @@ bool groups_listed(const struct backend_groups *list, struct str group);
 void groups_list_begin(struct request *r, struct backend_groups *list, op_fn *done);
 
 /* What to say of a group that isn't in the list: KERR_NONE where that means that it has no offsets; else why the list can't be had now: a
- * failed read never becomes "no such group" (D12-13). */
+ * failed read never becomes "no such group" (D11-66). */
 int16_t groups_list_problem(const struct request *r, const struct backend_groups *list);
 #endif

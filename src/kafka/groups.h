@@ -29,8 +29,8 @@ struct groups_call {
     struct group_call *waits; /* what may wait: a join's or sync's call; NULL: nothing */
 
     struct groups *groups; /* the rest is groups.c's */
+    bool over; /* home: it has ended; away from what the other loop has, which is read in one word */
     struct op there, back, cancel;
-    bool over;          /* home: it has ended */
     bool is_back;       /* request's loop, as the next one */
     bool cancel_is_out; /* until cancel has been there and is back */
 };

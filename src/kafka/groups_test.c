@@ -76,12 +76,13 @@ static void heartbeat_done(struct group_call *call) {
 
 static void guest_begin(struct groups_call *hop, struct coordinator *c, int64_t now_ms) {
     struct guest *g = container_of(hop, struct guest, hop);
-    CHECK(loop_current() == g->rig->home);
+    struct rig *rig = g->rig;
+    CHECK(loop_current() == rig->home);
+    atomic_fetch_add(&rig->begun, 1);
     if (g->beats)
         coordinator_heartbeat(c, &g->heartbeat, now_ms);
     else
-        coordinator_join(c, &g->join, now_ms);
-    atomic_fetch_add(&g->rig->begun, 1);
+        coordinator_join(c, &g->join, now_ms); /* g may be gone afterwards */
 }
 
 static void guest_on_back(struct op *op) {

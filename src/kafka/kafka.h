@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "net/budget.h"
 
+struct coordinator_settings;
 struct kafka;
 struct tls;
 
@@ -21,7 +22,8 @@ struct kafka_settings {
     bool accept_compact, accept_any_replication;
     int64_t retention_ms,
         retention_bytes; /* of topics that set none, as DescribeConfigs shows it; -1: unlimited */
-    int64_t segment_bytes, segment_ms; /* 0, all four: the backend has no such settings */
+    int64_t segment_bytes, segment_ms;         /* 0, all four: the backend has no such settings */
+    const struct coordinator_settings *groups; /* without random and ctx; NULL: the defaults */
     const char *cluster_id;
     struct backend *backend;
     struct tls *tls; /* NULL: plain */
@@ -30,7 +32,7 @@ struct kafka_settings {
     int loops_count;
 };
 
-/* Bind. Settings and their texts are copied; backend, tls, budget and loops are borrowed. Before the loops start.
+/* Bind. Settings, those of groups and their texts are copied; backend, tls, budget and loops are borrowed. Before the loops start.
  * ST_INVALID: not an address, or a wildcard without advertised host; others as listener_new. */
 enum status kafka_new(const struct kafka_settings *settings, struct kafka **out) MUST_USE;
 

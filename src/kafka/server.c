@@ -60,6 +60,9 @@ static enum status kafka_make_groups(struct kafka *k) {
     const struct group_topics_settings topics = {k->settings.backend, k->settings.loops[0], &k->groups};
     struct coordinator_settings settings;
     coordinator_settings_default(&settings);
+    if (k->settings.groups)
+        settings = *k->settings.groups;
+    k->settings.groups = NULL; /* copied */
     settings.random = groups_random;
     settings.topic_find = groups_topic_find;
     settings.ctx = k;
