@@ -6,8 +6,8 @@
 #include "base/sorted.h"
 #include "kafka/topic_name.h"
 
-#define NEVER_MS          INT64_MIN
-#define LOOK_BYTES_MAX    ((size_t)8 << 20) /* 1000 names, and what is said of them */
+#define NEVER_MS       INT64_MIN
+#define LOOK_BYTES_MAX ((size_t)8 << 20) /* 1000 names, and what is said of them */
 
 struct topic_row {
     struct group_topic topic; /* valid while it is there */
@@ -66,7 +66,8 @@ static int compare_name(const void *name, const void *row) {
 }
 
 /* Rows that keep says no to go. */
-static void rows_filter(struct group_topics *t, bool (*keep)(const struct group_topics *, const struct topic_row *)) {
+static void rows_filter(struct group_topics *t,
+                        bool (*keep)(const struct group_topics *, const struct topic_row *)) {
     size_t kept = 0;
     for (size_t i = 0; i < t->rows.count; i++) {
         if (keep(t, t->rows.rows[i]))
@@ -123,9 +124,9 @@ static bool row_set(struct topic_row *row, const struct backend_topics_part *par
     bool is_there = part->status == ST_OK && !uuid_is_zero(&part->topic.id); /* clients name it by its id */
     if (!is_known)
         return false;
-    bool same = is_there == row->is_there &&
-                (!is_there || (uuid_equal(&row->topic.id, &part->topic.id) &&
-                               row->topic.parts_count == part->topic.partitions_count));
+    bool same =
+        is_there == row->is_there && (!is_there || (uuid_equal(&row->topic.id, &part->topic.id) &&
+                                                    row->topic.parts_count == part->topic.partitions_count));
     row->is_there = is_there;
     if (is_there)
         row->topic = (struct group_topic){part->topic.id, part->topic.partitions_count};
@@ -167,8 +168,8 @@ static bool row_is_due(const struct group_topics *t, const struct topic_row *row
 /* Names that are due, as parts in the arena; rows may go meanwhile. False: no memory. */
 static bool look_fill(struct group_topics *t) {
     arena_init(&t->arena, NULL, 0, LOOK_BYTES_MAX);
-    t->look = (struct backend_topics){.arena = &t->arena,
-                                      .deadline_ms = t->now_ms + GROUP_TOPICS_LOOK_WAIT_MS};
+    t->look =
+        (struct backend_topics){.arena = &t->arena, .deadline_ms = t->now_ms + GROUP_TOPICS_LOOK_WAIT_MS};
     for (size_t i = 0; i < t->rows.count && t->look.parts_count < GROUP_TOPICS_LOOK_MAX; i++) {
         const struct topic_row *row = t->rows.rows[i];
         if (!row_is_due(t, row))
@@ -223,4 +224,17 @@ static void look_on_put(struct op *op) {
     struct group_topics *t = container_of(op, struct group_topics, hop.op);
     arena_release(&t->arena);
     t->is_looking = false;
+}
+
+/* ---- assignments ---- */
+
+void group_parts_count(struct group_parts parts, int32_t *topics_out, int32_t *parts_out) {
+    struct group_part part;
+    struct uuid last = {{0}};
+    *topics_out = *parts_out = 0;
+    while (group_parts_next(&parts, &part)) {
+        *topics_out += *parts_out == 0 || !uuid_equal(&part.topic_id, &last);
+        last = part.topic_id;
+        ++*parts_out;
+    }
 }

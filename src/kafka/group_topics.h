@@ -14,13 +14,14 @@
 #include "backend/backend.h"
 #include "kafka/groups.h"
 
-#define GROUP_TOPICS_MAX            32768 /* names kept; those of topics that aren't there go first */
-#define GROUP_TOPICS_KNOWN_MS       30000 /* a topic is looked up again after so long */
-#define GROUP_TOPICS_MISSING_MS     5000  /* a name without topic: consumers send heartbeats as often */
-#define GROUP_TOPICS_TEND_MS        500   /* between two rounds of looking up */
-#define GROUP_TOPICS_UNWANTED_MS    180000 /* a name that no group has asked for this long is forgotten: three times consumer_refresh_ms */
-#define GROUP_TOPICS_LOOK_MAX       1000  /* names looked up in one round */
-#define GROUP_TOPICS_LOOK_WAIT_MS   3000  /* for the backend's answer */
+#define GROUP_TOPICS_MAX        32768 /* names kept; those of topics that aren't there go first */
+#define GROUP_TOPICS_KNOWN_MS   30000 /* a topic is looked up again after so long */
+#define GROUP_TOPICS_MISSING_MS 5000  /* a name without topic: consumers send heartbeats as often */
+#define GROUP_TOPICS_TEND_MS    500   /* between two rounds of looking up */
+#define GROUP_TOPICS_UNWANTED_MS \
+    180000 /* a name that no group has asked for this long is forgotten: three times consumer_refresh_ms */
+#define GROUP_TOPICS_LOOK_MAX     1000 /* names looked up in one round */
+#define GROUP_TOPICS_LOOK_WAIT_MS 3000 /* for the backend's answer */
 
 struct group_topics;
 
@@ -33,7 +34,8 @@ struct group_topics_settings {
     struct loop *home;
     struct groups *const *groups; /* borrowed */
 };
-enum status group_topics_new(const struct group_topics_settings *settings, struct group_topics **out) MUST_USE;
+enum status group_topics_new(const struct group_topics_settings *settings,
+                             struct group_topics **out) MUST_USE;
 void group_topics_free(struct group_topics *t); /* after the loops have stopped; takes NULL */
 
 /* coordinator_settings.topic_find. A name that is new is looked up with the next group_topics_tend. */
@@ -51,6 +53,9 @@ void group_topics_tend(struct group_topics *t, int64_t now_ms);
 
 /* Topics were made, deleted or grown here: everything is due. Any thread; takes NULL. */
 void group_topics_stir(struct group_topics *t);
+
+/* How many partitions of how many topics there are. */
+void group_parts_count(struct group_parts parts, int32_t *topics_out, int32_t *parts_out);
 
 /* No more look-ups: the server stops. Any thread. */
 void group_topics_stop(struct group_topics *t);

@@ -1,36 +1,43 @@
 /*
  * OffsetFetch, v1-v9: from where a group's members read on.
  *
- *   offset_fetch_handle -> offset_fetch_on_turn -> offset_fetch_next -> backend_committed -> offset_fetch_on_read
- *                                                        ^                                        |
- *                                                        +--- the next group (v8+) ---------------+--> all are there: answer
+ *   offset_fetch_handle -> offset_fetch_on_turn -> [v9, members: the coordinator's loop] checks_begin -> offset_fetch_on_checked
+ *                       -> offset_fetch_next -> backend_committed -> offset_fetch_on_read
+ *                                ^                                        |
+ *                                +--- the next group (v8+) ---------------+--> all are there: answer
  *
  * - It waits for what its connection sent before it: a client that commits and then asks is told what it committed.
  * - What nobody committed is -1 and no error (D12-12). What could not be read is never taken for that: the consumer would begin
  *   anew. So it fails the whole group: at the top from v2 on, on each partition in v1 (D12-13).
  * - Null topics (v2+) are all that the group has committed (D12-11).
- * - require_stable (v7+), member id and epoch (v9) change nothing (D12-14).
+ * - A member of a consumer group that names itself (v9) must be there, and of that epoch (D11-95). require_stable (v7+) changes
+ *   nothing (D12-14).
  * - v10 names topics by id, and is not served.
  */
 #include "base/clock.h"
 #include "kafka/admin.h"
 #include "kafka/errors.h"
+#include "kafka/groups.h"
 #include "kafka/request.h"
 #include "kafka/topic_name.h"
 
 #define FETCH_WAIT_MS       3000 /* D12-20 */
 #define SEVERAL_GROUPS_FROM 8
 #define TOP_CODE_FROM       2
+#define MEMBERS_FROM        9
 
 struct offset_fetch {
     struct request *request;
     const struct offset_fetch_req_group *groups; /* those of the request, or the one of v1-v7 */
     struct offset_fetch_res_group *answers;      /* in the same order */
     int32_t groups_count, at;
+    struct groups_call hop;
+    struct group_check *checks;         /* of each group; NULL: none names a member */
     struct backend_committed committed; /* of the group at `at` */
 };
 
 static void offset_fetch_on_turn(struct request *r);
+static void offset_fetch_on_checked(struct op *op);
 static void offset_fetch_next(struct offset_fetch *f);
 static void offset_fetch_on_read(struct op *op);
 
@@ -75,11 +82,54 @@ void offset_fetch_handle(struct request *r) {
         offset_fetch_on_turn(r);
 }
 
+/* ---- may its members? ---- */
+
+static bool members_are_named(const struct offset_fetch *f) {
+    bool named = false;
+    for (int32_t i = 0; f->request->version >= MEMBERS_FROM && i < f->groups_count; i++)
+        named = named || f->groups[i].member_id.len > 0 || f->groups[i].member_epoch >= 0;
+    return named;
+}
+
+static void check_done(struct group_call *call) {
+    (void)call; /* a check never waits: all are done when checks_begin ends */
+}
+
+/* On the coordinator's loop. */
+static void checks_begin(struct groups_call *hop, struct coordinator *c, int64_t now_ms) {
+    struct offset_fetch *f = container_of(hop, struct offset_fetch, hop);
+    for (int32_t i = 0; i < f->groups_count; i++) {
+        f->checks[i] = (struct group_check){.call.done = check_done,
+                                            .group = f->groups[i].group_id,
+                                            .member = f->groups[i].member_id,
+                                            .instance = STR_NULL,
+                                            .generation = f->groups[i].member_epoch,
+                                            .fetch = true,
+                                            .knows_epochs = true};
+        coordinator_check(c, &f->checks[i], now_ms);
+    }
+    groups_call_end(hop);
+}
+
 static void offset_fetch_on_turn(struct request *r) {
     struct offset_fetch *f = r->state;
     f->committed.arena = &r->arena;
     f->committed.deadline_ms = clock_ms() + FETCH_WAIT_MS;
-    offset_fetch_next(f);
+    if (!members_are_named(f)) {
+        offset_fetch_next(f);
+        return;
+    }
+    f->checks = request_array(r, struct group_check, f->groups_count);
+    if (!f->checks)
+        return;
+    f->hop.begin = checks_begin;
+    op_init(&f->hop.op, r->loop, offset_fetch_on_checked);
+    request_waits_for(r, offset_fetch_on_checked);
+    groups_call(r->kafka->groups, &f->hop);
+}
+
+static void offset_fetch_on_checked(struct op *op) {
+    offset_fetch_next(container_of(op, struct offset_fetch, hop.op));
 }
 
 /* A part for each partition of the group, in wire order. NULL: the request has been closed. */
@@ -221,15 +271,24 @@ static void offset_fetch_ask(struct offset_fetch *f, const struct offset_fetch_r
     backend_committed(r->kafka->settings.backend, c);
 }
 
+/* What the group is refused with before anything is read. */
+static int16_t group_code(const struct offset_fetch *f) {
+    struct str id = f->groups[f->at].group_id;
+    if (id.len < 1 || id.len > BACKEND_GROUP_BYTES_MAX)
+        return KERR_INVALID_GROUP_ID;
+    return f->checks ? kerr_of_group(f->checks[f->at].call.outcome) : KERR_NONE;
+}
+
 static void offset_fetch_next(struct offset_fetch *f) {
     for (; f->at < f->groups_count; f->at++) {
         struct str id = f->groups[f->at].group_id;
+        int16_t code = group_code(f);
         f->answers[f->at].group_id = id;
-        if (id.len >= 1 && id.len <= BACKEND_GROUP_BYTES_MAX) {
+        if (!code) {
             offset_fetch_ask(f, &f->groups[f->at]);
             return;
         }
-        if (!group_refuse(f, KERR_INVALID_GROUP_ID))
+        if (!group_refuse(f, code))
             return;
     }
     offset_fetch_answer(f);

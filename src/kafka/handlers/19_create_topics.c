@@ -19,6 +19,7 @@
 #include "kafka/admin.h"
 #include "kafka/configs.h"
 #include "kafka/errors.h"
+#include "kafka/group_topics.h"
 #include "kafka/names.h"
 #include "kafka/topic_name.h"
 
@@ -345,6 +346,8 @@ static void create_topics_on_created(struct op *op) {
                 warn_of_compaction(part);
         }
     }
+    if (!c->create.validate_only)
+        group_topics_stir(c->request->kafka->group_topics);
     create_topics_answer(c);
 }
 

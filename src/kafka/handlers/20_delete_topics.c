@@ -11,6 +11,7 @@
  */
 #include "kafka/admin.h"
 #include "kafka/errors.h"
+#include "kafka/group_topics.h"
 #include "kafka/names.h"
 #include "kafka/topic_name.h"
 
@@ -192,5 +193,6 @@ static void delete_topics_on_deleted(struct op *op) {
         if (d->places[i].first == i)
             d->outcomes[out.responses_count++] = d->outcomes[i];
     }
+    group_topics_stir(d->request->kafka->group_topics);
     delete_topics_reply(d->request, &out);
 }

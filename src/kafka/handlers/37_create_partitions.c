@@ -11,6 +11,7 @@
  */
 #include "kafka/admin.h"
 #include "kafka/errors.h"
+#include "kafka/group_topics.h"
 #include "kafka/names.h"
 #include "kafka/topic_name.h"
 
@@ -197,5 +198,7 @@ static void create_partitions_on_grown(struct op *op) {
         if (c->places[i].first == i)
             c->outcomes[out.results_count++] = c->outcomes[i];
     }
+    if (!c->grow.validate_only)
+        group_topics_stir(c->request->kafka->group_topics);
     create_partitions_reply(c->request, &out);
 }
