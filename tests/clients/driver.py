@@ -93,6 +93,21 @@ class Driver:
         (found,) = self.ask("offset", topic, partition, where)
         return None if found == "-" else int(found)
 
+    def join(self, group, topic, instance=None, assignor="default"):
+        self.ask("join", group, topic, instance or "-", assignor)
+
+    def poll(self, most, milliseconds):
+        """(partitions that are assigned, records): the group consumer's."""
+        assigned, found = self.ask("poll", most, milliseconds)
+        partitions = set() if assigned == "-" else {int(number) for number in assigned.split(",")}
+        return partitions, [from_line(self._next()) for _ in range(int(found))]
+
+    def commit(self):
+        self.ask("commit")
+
+    def leave(self):
+        self.ask("leave")
+
     def kill(self):
         self.process.kill()
         self.process.wait()

@@ -17,11 +17,54 @@ def error_of(call, *arguments):
         return error.name
 
 
-class Scenarios:
-    """`admin` is a driver that can create topics for clients that cannot; `reader` one that consumes for those that cannot."""
+class Members:
+    """The members of one group, each in a process of its own, polled in turn. What is read is committed at once; no number may be read again
+    once it was committed, and none skipped."""
 
-    def __init__(self, report, driver, admin, reader):
-        self.report, self.driver, self.admin, self.reader = report, driver, admin, reader
+    def __init__(self, start, group, topic, assignor):
+        self.start, self.group, self.topic, self.assignor = start, group, topic, assignor
+        self.drivers, self.assigned, self.seen, self.committed = {}, {}, set(), {}
+
+    def join(self, name, instance=None):
+        self.drivers[name] = self.start()
+        self.drivers[name].join(self.group, self.topic, instance, self.assignor)
+        self.assigned[name] = set()
+
+    def _round(self):
+        for name, driver in self.drivers.items():
+            self.assigned[name], records = driver.poll(50, 300)
+            for record in records:
+                least = self.committed.get(record.partition, 0)
+                expect(record.offset >= least, True, f"partition {record.partition}, committed up to {least}, offset {record.offset} of {name}")
+                self.seen.add(int(record.value))
+            if records and error_of(driver.commit) == "none":
+                self.committed |= {record.partition: max(record.offset + 1, self.committed.get(record.partition, 0)) for record in records}
+
+    def until(self, what, check, always=lambda: True):
+        def goes_on():
+            self._round()
+            expect(always(), True, f"while waiting for {what}")
+            return check()
+
+        eventually(what, goes_on, 30)
+
+    def leave(self, name):
+        driver = self.drivers.pop(name)
+        del self.assigned[name]
+        driver.leave()
+        driver.close()
+
+    def kill(self, name):
+        del self.assigned[name]
+        self.drivers.pop(name).kill()
+
+
+class Scenarios:
+    """`admin` is a driver that can create topics for clients that cannot; `reader` one that consumes for those that cannot;
+    `start` makes one more driver of the client's."""
+
+    def __init__(self, report, driver, admin, reader, start):
+        self.report, self.driver, self.admin, self.reader, self.start = report, driver, admin, reader, start
         self.can = driver.can
 
     def restarted(self, driver):
@@ -203,6 +246,74 @@ class Scenarios:
         expect([record.value for record in self._consume(topic, 0, 0, 1)], [b"new"], "records of the new topic")
         self.report.saw("delete", again=again, reborn_offset=reborn[0][1])
 
+    # ---- consumer groups ----
+
+    def _numbered(self, topic, numbers, partitions=1):
+        """Records whose values are these numbers, spread over the partitions."""
+        writer = self.driver if "null-key" in self.can else self.reader
+        writer.produce(topic, [Record(number % partitions, b"k", b"%d" % number) for number in numbers])
+
+    def group_resume(self):
+        """A consumer that comes back goes on at its commit."""
+        topic = self._topic("group-resume")
+        group = topic + "-g"
+        self._numbered(topic, range(20))
+        offsets = []
+        for most in (7, 6, 20):  # more than there are: until the time is over
+            member = self.start()
+            member.join(group, topic)
+            found = eventually("records", lambda: member.poll(most, 2000)[1], 20)
+            while len(found) < most and (more := member.poll(most - len(found), 1000)[1]):
+                found += more
+            offsets.append([record.offset for record in found])
+            member.commit()
+            if most == 6:
+                member.poll(1, 1000)  # not committed
+            member.leave()
+            member.close()
+        expect(offsets, [list(range(7)), list(range(7, 13)), list(range(13, 20))], "offsets of three lives")
+        self.report.saw("group-resume", **{f"life{i}": f"{some[0]}-{some[-1]}" for i, some in enumerate(offsets)})
+
+    def group_split(self, assignor):
+        """Two members share six partitions. One leaves, one comes and is killed: the other goes on at their commits."""
+        scenario = "group-split" if assignor == "default" else f"group-split-{assignor}"
+        topic = self._topic(scenario, 6)
+        self._numbered(topic, range(120), 6)
+        members = Members(self.start, topic + "-g", topic, assignor)
+        members.join("a")
+        members.join("b")
+        members.until("3 partitions each", lambda: sorted(map(len, members.assigned.values())) == [3, 3])
+        members.until("all records", lambda: len(members.seen) == 120)
+        members.leave("b")
+        self._numbered(topic, range(120, 180), 6)
+        members.until("6 partitions and all records", lambda: len(members.assigned["a"]) == 6 and len(members.seen) == 180)
+        members.join("c")
+        members.until("3 partitions each again", lambda: sorted(map(len, members.assigned.values())) == [3, 3])
+        members.kill("c")
+        self._numbered(topic, range(180, 240), 6)
+        members.until("what the killed one had", lambda: len(members.assigned["a"]) == 6 and len(members.seen) == 240)
+        members.leave("a")
+        self.report.saw(scenario, split="3+3", after_leave=6, after_kill=6, records=len(members.seen))
+
+    def group_static(self):
+        """A static member that comes back within its session gets what it had, and nobody else notices."""
+        topic = self._topic("group-static", 4)
+        self._numbered(topic, range(40), 4)
+        members = Members(self.start, topic + "-g", topic, "default")
+        members.join("a", "ia")
+        members.join("b", "ib")
+        members.until("2 partitions each", lambda: sorted(map(len, members.assigned.values())) == [2, 2])
+        members.until("all records", lambda: len(members.seen) == 40)
+        before = dict(members.assigned)
+        members.kill("b")
+        members.join("b", "ib")
+        members.until("the same partitions", lambda: members.assigned["b"] == before["b"], lambda: members.assigned["a"] == before["a"])
+        self._numbered(topic, range(40, 80), 4)
+        members.until("all records", lambda: len(members.seen) == 80, lambda: members.assigned["a"] == before["a"])
+        members.leave("b")
+        members.leave("a")
+        self.report.saw("group-static", split="2+2", records=len(members.seen), undisturbed=True)
+
     def all(self):
         """(name, function) of everything this client can do."""
         can = self.can
@@ -224,6 +335,13 @@ class Scenarios:
             yield "seek", self.seek
         if "grow" in can:
             yield "grow", self.grow
+        if "group" in can:
+            yield "group-resume", self.group_resume
+            yield "group-split", lambda: self.group_split("default")
+        if "cooperative" in can:
+            yield "group-split-cooperative", lambda: self.group_split("cooperative")
+        if "static" in can:
+            yield "group-static", self.group_static
         yield "auto-create", self.auto_create
         if "delete" in can:
             yield "delete", self.delete

@@ -12,6 +12,7 @@ case $1 in
     kafka-get-offsets) class=$tools.GetOffsetShell ;;
     kafka-console-producer) class=$tools.ConsoleProducer ;;
     kafka-console-consumer) class=$tools.consumer.ConsoleConsumer ;;
+    kafka-consumer-groups) class=$tools.consumer.group.ConsumerGroupCommand ;;
     kafka-producer-perf-test) class=$tools.ProducerPerformance ;;
     kafka-broker-api-versions) class=$tools.BrokerApiVersionsCommand ;;
     kafka-cluster) class=$tools.ClusterTool ;;

@@ -34,7 +34,7 @@ def shell(tmp_path):
     """Runs a README command against a server of its own; python3 and kafka-NAME.sh are the installed peers'."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("topics", "console-producer", "console-consumer", "get-offsets"):
+    for name in ("topics", "console-producer", "console-consumer", "consumer-groups", "get-offsets"):
         script = programs / f"kafka-{name}.sh"
         script.write_text(f'#!/bin/sh\nexec "{TESTS}/peers/kafka-tool.sh" kafka-{name} "$@"\n')
         script.chmod(0o755)
@@ -69,14 +69,14 @@ def test_kafka_python_creates_a_topic_and_kcat_reads_the_order(shell):
 
 
 def test_kafkas_own_tools(shell):
-    create, produce, consume, offsets = commands(blocks()[3])
+    create, produce, consume, describe, offsets = commands(blocks()[3])
     assert "Created topic payments" in shell(create)
     shell(produce, typed="one\n")
     written = dict(re.findall(r"payments:(\d):(\d)", shell(offsets)))
     assert sorted(written.values()) == ["0", "0", "1"]
     partition = next(number for number, end in written.items() if end == "1")
-    reader = consume.replace("--partition 0", f"--partition {partition}")
-    assert shell(reader, " --max-messages 1 --timeout-ms 20000") == "one\n"
+    assert shell(consume, " --max-messages 1 --timeout-ms 20000") == "one\n"
+    assert re.search(rf"^billing +payments +{partition} +1 +1 +0 ", shell(describe), re.M)
 
 
 # ---- Iggy clients ----

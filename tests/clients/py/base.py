@@ -45,6 +45,16 @@ class Driver:
             topic, partition, where = arguments
             found = self.offset(topic, int(partition), where if where.isalpha() else int(where))
             return ["-" if found is None else found], []
+        if command == "join":
+            group, topic, instance, assignor = arguments
+            self.join(group, topic, None if instance == "-" else instance, assignor)
+            return [], []
+        if command == "poll":
+            assigned, records = self.poll(*map(int, arguments))
+            return [",".join(map(str, sorted(assigned))) or "-", len(records)], [to_line(record) for record in records]
+        if command in ("commit", "leave"):
+            getattr(self, command)()
+            return [], []
         getattr(self, command)(arguments[0], *map(int, arguments[1:]))
         return [], []
 

@@ -14,7 +14,7 @@ SECONDS = 20
 class Confluent(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max"
+        "tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max group cooperative static"
     )
 
     def __init__(self, bootstrap):
@@ -84,9 +84,14 @@ class Confluent(Driver):
             self.settings | {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "error", "fetch.wait.max.ms": 200}
         )
         consumer.assign([ck.TopicPartition(topic, partition, offset)])
-        found, deadline = [], time.monotonic() + 15
+        found = self._read(consumer, count, 15)
+        consumer.close()
+        return found
+
+    def _read(self, consumer, count, seconds):
+        found, deadline = [], time.monotonic() + seconds
         while len(found) < count and time.monotonic() < deadline:
-            message = consumer.poll(0.5)
+            message = consumer.poll(min(0.5, max(0, deadline - time.monotonic())))
             if message is None:
                 continue
             if message.error():
@@ -101,8 +106,41 @@ class Confluent(Driver):
                     message.offset(),
                 )
             )
-        consumer.close()
         return found
+
+    def join(self, group, topic, instance, assignor):
+        own = {
+            "group.id": group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 500,
+            "fetch.wait.max.ms": 200,
+        }
+        if instance:
+            own["group.instance.id"] = instance
+        if assignor == "cooperative":
+            own["partition.assignment.strategy"] = "cooperative-sticky"
+        self.member = ck.Consumer(self.settings | own)
+        self.topic, self.given = topic, {}
+        self.member.subscribe([topic])
+
+    def poll(self, most, milliseconds):
+        found = self._read(self.member, most, milliseconds / 1000)
+        self.given |= {record.partition: record.offset + 1 for record in found}
+        return {place.partition for place in self.member.assignment()}, found
+
+    def commit(self):
+        places = [ck.TopicPartition(self.topic, partition, offset) for partition, offset in self.given.items()]
+        self.given = {}
+        if places:
+            for place in self.member.commit(offsets=places, asynchronous=False):
+                if place.error:
+                    raise ck.KafkaException(place.error)
+
+    def leave(self):
+        self.member.close()
 
 
 Confluent(sys.argv[1]).serve()
