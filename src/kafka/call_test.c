@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "kafka/group_topics.h"
 #include "net/budget.h"
 #include "net/loop.h"
 #include "wire/codec.h"
@@ -197,11 +198,19 @@ static void fake_random(void *ctx, uint8_t out[16]) {
     out[15] = ++last;
 }
 
+static bool fake_topic_find(void *ctx, struct str name, struct group_topic *out) {
+    return group_topics_find(ctx, name, out);
+}
+
 static void call_make_groups(struct call *c) {
+    const struct group_topics_settings topics = {&c->backend, c->loop, &c->kafka.groups};
+    CHECK_EQ(group_topics_new(&topics, &c->kafka.group_topics), ST_OK);
     struct coordinator_settings settings;
     coordinator_settings_default(&settings);
     settings.initial_delay_ms = 0;
     settings.random = fake_random;
+    settings.topic_find = fake_topic_find;
+    settings.ctx = c->kafka.group_topics;
     CHECK_EQ(groups_new(&settings, c->loop, &c->kafka.groups), ST_OK);
 }
 
@@ -352,6 +361,7 @@ void call_close(struct call *c) {
     loop_stop(c->loop);
     if (c->owns_server) {
         groups_free(c->kafka.groups);
+        group_topics_free(c->kafka.group_topics);
         budget_free(c->kafka.settings.budget);
     }
     loop_free(c->loop);

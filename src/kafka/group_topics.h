@@ -44,6 +44,7 @@ bool group_topics_find(struct group_topics *t, struct str name, struct group_top
 /*
  * What a backend said of topics, by name. c is told when a topic is another one than groups have seen. A topic that isn't there is
  * kept only if a group has asked for it; what the backend can't tell changes nothing.
+ * With each heartbeat, before the coordinator is asked, also without parts: group_topics_find has its time from here.
  */
 void group_topics_put(struct group_topics *t, struct coordinator *c, const struct backend_topics_part *parts,
                       int32_t count, int64_t now_ms);

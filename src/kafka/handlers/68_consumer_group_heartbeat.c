@@ -15,9 +15,10 @@
 #include "kafka/request.h"
 #include "kafka/topic_name.h"
 
-#define LOOK_WAIT_MS     3000
-#define MEMBER_ID_FROM   1
-#define NAMES_BYTES_MAX  (64 << 10) /* D11-80: with more of them the coordinator refuses */
+#define LOOK_WAIT_MS   3000
+#define MEMBER_ID_FROM 1
+#define NAMES_BYTES_MAX \
+    (64 << 10) /* D11-80: with more the coordinator refuses, or group_topics.h looks them up later */
 #define ANSWER_BYTES_MAX ((size_t)16 << 20)
 
 struct consumer_beating {
