@@ -18,12 +18,13 @@ def error_of(call, *arguments):
 
 
 class Members:
-    """The members of one group, each in a process of its own, polled in turn. What is read is committed at once; no number may be read again
-    once it was committed, and none skipped."""
+    """The members of one group, each in a process of its own, polled in turn. What is read is committed at once. No number may be skipped,
+    and none read again below the last commit but one: a member may be told where to go on while its last commit is under way."""
 
     def __init__(self, start, group, topic, assignor):
         self.start, self.group, self.topic, self.assignor = start, group, topic, assignor
-        self.drivers, self.assigned, self.seen, self.committed = {}, {}, set(), {}
+        self.drivers, self.assigned, self.seen = {}, {}, set()
+        self.committed = {}  # partition -> the last commit but one, the last one
 
     def join(self, name, instance=None):
         self.drivers[name] = self.start()
@@ -34,11 +35,12 @@ class Members:
         for name, driver in self.drivers.items():
             self.assigned[name], records = driver.poll(50, 300)
             for record in records:
-                least = self.committed.get(record.partition, 0)
+                least, _ = self.committed.get(record.partition, (0, 0))
                 expect(record.offset >= least, True, f"partition {record.partition}, committed up to {least}, offset {record.offset} of {name}")
                 self.seen.add(int(record.value))
             if records and error_of(driver.commit) == "none":
-                self.committed |= {record.partition: max(record.offset + 1, self.committed.get(record.partition, 0)) for record in records}
+                ends = {record.partition: record.offset + 1 for record in records}
+                self.committed |= {partition: (self.committed.get(partition, (0, 0))[1], end) for partition, end in ends.items()}
 
     def until(self, what, check, always=lambda: True):
         def goes_on():

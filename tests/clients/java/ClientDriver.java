@@ -4,8 +4,11 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -16,8 +19,11 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -36,13 +42,16 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public class ClientDriver {
     static final String ABILITIES =
             "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key "
-                    + "empty-key tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max";
+                    + "empty-key tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max group cooperative static";
     static final int SECONDS = 20;
 
     final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
     final PrintStream out = new PrintStream(System.out, false, StandardCharsets.US_ASCII);
     final String bootstrap;
     final Admin admin;
+    KafkaConsumer<byte[], byte[]> member;
+    final ArrayDeque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
+    final Map<TopicPartition, OffsetAndMetadata> given = new HashMap<>();
 
     ClientDriver(String bootstrap) {
         this.bootstrap = bootstrap;
@@ -95,6 +104,14 @@ public class ClientDriver {
             case "produce" -> produce(a, answer);
             case "consume" -> consume(new TopicPartition(a[0], Integer.parseInt(a[1])), Long.parseLong(a[2]), Integer.parseInt(a[3]), answer);
             case "offset" -> offset(new TopicPartition(a[0], Integer.parseInt(a[1])), a[2], answer);
+            case "join" -> join(a[0], a[1], a[2], a[3]);
+            case "poll" -> poll(Integer.parseInt(a[0]), Long.parseLong(a[1]), answer);
+            case "commit" -> {
+                var all = Map.copyOf(given);
+                given.clear();
+                member.commitSync(all);
+            }
+            case "leave" -> member.close();
             default -> throw new IllegalArgumentException(command);
         }
     }
@@ -161,6 +178,37 @@ public class ClientDriver {
             }
         }
         answer.append('\t').append(found.size());
+        for (var record : found) answer.append('\n').append(format(record));
+    }
+
+    void join(String group, String topic, String instance, String assignor) {
+        Properties settings = settings("group.id", group, "enable.auto.commit", "false", "auto.offset.reset", "earliest", "fetch.max.wait.ms", "200",
+                "session.timeout.ms", "6000", "heartbeat.interval.ms", "500");
+        if (!instance.equals("-")) settings.put("group.instance.id", instance);
+        if (assignor.equals("cooperative")) settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
+        member = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        waiting.clear();
+        given.clear();
+        member.subscribe(List.of(topic), new ConsumerRebalanceListener() {
+            @Override public void onPartitionsAssigned(Collection<TopicPartition> places) {}
+            @Override public void onPartitionsRevoked(Collection<TopicPartition> places) {
+                waiting.removeIf(record -> places.contains(new TopicPartition(record.topic(), record.partition())));
+            }
+        });
+    }
+
+    void poll(int most, long ms, StringBuilder answer) {
+        List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms);
+        do {
+            long left = Math.max(0, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()));
+            for (var record : member.poll(Duration.ofMillis(waiting.isEmpty() ? left : 0))) waiting.add(record);
+            while (found.size() < most && !waiting.isEmpty()) found.add(waiting.poll());
+        } while (found.size() < most && System.nanoTime() < deadline);
+        for (var record : found) given.put(new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
+        List<String> assigned = new ArrayList<>();
+        for (var place : member.assignment()) assigned.add(String.valueOf(place.partition()));
+        answer.append('\t').append(assigned.isEmpty() ? "-" : String.join(",", assigned)).append('\t').append(found.size());
         for (var record : found) answer.append('\n').append(format(record));
     }
 

@@ -59,6 +59,13 @@ async function answer (client, [command, ...a], nextLine) {
       const offset = await client.offset(a[0], Number(a[1]), /^\d+$/.test(a[2]) ? Number(a[2]) : a[2])
       return [[offset === null || Number(offset) < 0 ? '-' : offset]]
     }
+    case 'join':
+      await client.join(a[0], a[1], a[2] === '-' ? null : a[2], a[3])
+      return [[]]
+    case 'poll': {
+      const { assigned, records } = await client.poll(Number(a[0]), Number(a[1]))
+      return [[assigned.join(',') || '-', records.length], records.map(format)]
+    }
     default:
       await client[command](a[0], ...a.slice(1).map(Number))
       return [[]]

@@ -1,5 +1,5 @@
-// kafkajs behind the driver protocol: kafkajs.mjs BOOTSTRAP. It consumes in groups only, so here it is a producer and an admin.
-import { BOOTSTRAP, Failure, packagesOf, serve } from './driver.mjs'
+// kafkajs behind the driver protocol: kafkajs.mjs BOOTSTRAP. It consumes in groups only.
+import { BOOTSTRAP, Failure, packagesOf, serve, sleep } from './driver.mjs'
 
 const require = packagesOf('js')
 const { Kafka, logLevel, CompressionTypes, CompressionCodecs } = require('kafkajs')
@@ -8,12 +8,14 @@ CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy')
 const kafka = new Kafka({ brokers: [BOOTSTRAP], logLevel: logLevel.NOTHING, retry: { retries: 5 } })
 const admin = kafka.admin()
 await admin.connect()
+// The group consumer: it pushes records, which wait here until they are asked for.
+let member, topic, assigned, waiting, given
 const codecs = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy }
 
 await serve({
   // A header list of its is an object, so repeated names lose their place.
   abilities: 'codec:none codec:gzip codec:snappy idempotent acks0 time headers empty-header null-key empty-key tombstone empty-value ' +
-    'create delete grow topics cluster offset offset-time',
+    'create delete grow topics cluster offset offset-time group',
 
   codeOf: error => error.code ?? error.errors?.[0]?.code ?? error.cause?.code,
 
@@ -57,5 +59,39 @@ await serve({
     } finally {
       await producer.disconnect()
     }
-  }
+  },
+  async join (groupId, name) {
+    [topic, assigned, waiting, given] = [name, [], [], new Map()]
+    member = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 500, maxWaitTimeInMs: 200, metadataMaxAge: 5000 })
+    // What was pushed and not asked for comes again after the next assignment.
+    member.on(member.events.REBALANCING, () => { [assigned, waiting] = [[], []] })
+    member.on(member.events.GROUP_JOIN, ({ payload }) => { [assigned, waiting] = [payload.memberAssignment[topic] ?? [], []] })
+    await member.connect()
+    await member.subscribe({ topic, fromBeginning: true })
+    await member.run({
+      autoCommit: false,
+      partitionsConsumedConcurrently: 6,
+      eachMessage: async ({ partition, message }) => {
+        if (!assigned.includes(partition)) return
+        const headers = Object.entries(message.headers ?? {})
+        waiting.push({ partition, offset: message.offset, timestamp: message.timestamp, key: message.key, value: message.value, headers })
+      }
+    })
+  },
+  async poll (most, ms) {
+    const records = []
+    const deadline = Date.now() + ms
+    while (records.length < most && (waiting.length > 0 || Date.now() < deadline)) {
+      if (waiting.length > 0) records.push(waiting.shift())
+      else await sleep(10)
+    }
+    for (const { partition, offset } of records) given.set(partition, String(Number(offset) + 1))
+    return { assigned, records }
+  },
+  async commit () {
+    const offsets = [...given].map(([partition, offset]) => ({ topic, partition, offset }))
+    given.clear()
+    if (offsets.length > 0) await member.commitOffsets(offsets)
+  },
+  leave: () => member.disconnect()
 })

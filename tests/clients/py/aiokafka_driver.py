@@ -17,7 +17,7 @@ logging.basicConfig(level=logging.CRITICAL)
 class AioKafka(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume create delete grow topics cluster offset offset-time"
+        "tombstone empty-value consume create delete grow topics cluster offset offset-time group static"
     )
 
     def __init__(self, bootstrap):
@@ -122,6 +122,45 @@ class AioKafka(Driver):
             for message in messages.get(place, []):
                 found.append(Record(message.partition, message.key, message.value, tuple(message.headers), message.timestamp, message.offset))
         return found
+
+    def join(self, group, topic, instance, assignor):
+        self.given = {}
+        self.member = self.run(
+            self._start(
+                lambda: AIOKafkaConsumer(
+                    topic,
+                    group_id=group,
+                    group_instance_id=instance,
+                    auto_offset_reset="earliest",
+                    enable_auto_commit=False,
+                    session_timeout_ms=6000,
+                    heartbeat_interval_ms=500,
+                    fetch_max_wait_ms=200,
+                    **self.settings,
+                )
+            )
+        )
+
+    def poll(self, most, milliseconds):
+        return self.run(self._poll(most, milliseconds / 1000))
+
+    async def _poll(self, most, seconds):
+        found, deadline = [], time.monotonic() + seconds
+        while len(found) < most and (left := deadline - time.monotonic()) > 0:
+            for place, messages in (await self.member.getmany(timeout_ms=int(left * 1000) + 1, max_records=most - len(found))).items():
+                for message in messages:
+                    headers = tuple(message.headers)
+                    found.append(Record(message.partition, message.key, message.value, headers, message.timestamp, message.offset))
+                self.given[place] = messages[-1].offset + 1
+        return {place.partition for place in self.member.assignment()}, found
+
+    def commit(self):
+        given, self.given = self.given, {}
+        if given:
+            self.run(self.member.commit(given))
+
+    def leave(self):
+        self.run(self.member.stop())
 
 
 AioKafka(sys.argv[1]).serve()

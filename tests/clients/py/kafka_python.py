@@ -7,6 +7,8 @@ import time
 import kafka
 from base import Driver, Failure
 from kafka.admin import NewPartitions, NewTopic
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 from records import Record
 
 logging.basicConfig(level=logging.CRITICAL)
@@ -16,7 +18,7 @@ SECONDS = 20
 class KafkaPython(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header repeat-header null-key empty-key "
-        "tombstone empty-value consume create delete grow topics cluster offset offset-time"
+        "tombstone empty-value consume create delete grow topics cluster offset offset-time group cooperative static"
     )
 
     def __init__(self, bootstrap):
@@ -87,6 +89,39 @@ class KafkaPython(Driver):
         if len(found) < count and offset > self.reader.end_offsets([place])[place]:
             raise Failure("NOTHING", "no record and no error")
         return found
+
+    def join(self, group, topic, instance, assignor):
+        self.member = kafka.KafkaConsumer(
+            topic,
+            group_id=group,
+            group_instance_id=instance,
+            partition_assignment_strategy=[CooperativeStickyAssignor if assignor == "cooperative" else RangePartitionAssignor],
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=500,
+            fetch_max_wait_ms=200,
+            **self.settings,
+        )
+        self.given = {}
+
+    def poll(self, most, milliseconds):
+        found, deadline = [], time.monotonic() + milliseconds / 1000
+        while len(found) < most and (left := deadline - time.monotonic()) > 0:
+            for place, messages in self.member.poll(timeout_ms=int(left * 1000) + 1, max_records=most - len(found)).items():
+                for message in messages:
+                    headers = tuple(message.headers)
+                    found.append(Record(message.partition, message.key, message.value, headers, message.timestamp, message.offset))
+                self.given[place] = kafka.OffsetAndMetadata(messages[-1].offset + 1, "", -1)
+        return {place.partition for place in self.member.assignment()}, found
+
+    def commit(self):
+        given, self.given = self.given, {}
+        if given:
+            self.member.commit(given)
+
+    def leave(self):
+        self.member.close()
 
 
 KafkaPython(sys.argv[1]).serve()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Record is a record of the data set. A nil key or value is null; Timestamp -1 lets the client choose.
@@ -44,6 +45,15 @@ type Client interface {
 	Consume(topic string, partition int32, offset int64, count int) ([]Record, error)
 	Offset(topic string, partition int32, where string) (int64, error)
 	Code(err error) string
+}
+
+// Member is what a client that has consumer groups implements as well; its abilities then have the word group. Poll gives what is assigned
+// now and at most most records, as soon as there are so many, else when the time is over; Commit commits what Poll gave.
+type Member interface {
+	Join(group, topic, instance, assignor string) error
+	Poll(most int, wait time.Duration) (assigned []int32, records []Record, err error)
+	Commit() error
+	Leave() error
 }
 
 // Failure is an error with a word of its own instead of a number of Kafka's.
@@ -113,6 +123,34 @@ func handle(client Client, command string, a []string, in *bufio.Reader) (answer
 			return []string{"-"}, nil, err
 		}
 		return []string{strconv.FormatInt(offset, 10)}, nil, err
+	}
+	if member, ok := client.(Member); ok {
+		return handleMember(member, command, a)
+	}
+	return nil, nil, Failure{"UNKNOWN", "no such command: " + command}
+}
+
+func handleMember(member Member, command string, a []string) (answer, lines []string, err error) {
+	switch command {
+	case "join":
+		return nil, nil, member.Join(a[0], a[1], strings.TrimPrefix(a[2], "-"), a[3])
+	case "commit":
+		return nil, nil, member.Commit()
+	case "leave":
+		return nil, nil, member.Leave()
+	case "poll":
+		assigned, records, err := member.Poll(number(a[0]), time.Duration(number(a[1]))*time.Millisecond)
+		var places []string
+		for _, partition := range assigned {
+			places = append(places, strconv.Itoa(int(partition)))
+		}
+		if len(places) == 0 {
+			places = []string{"-"}
+		}
+		for _, record := range records {
+			lines = append(lines, format(record))
+		}
+		return []string{strings.Join(places, ","), strconv.Itoa(len(records))}, lines, err
 	}
 	return nil, nil, Failure{"UNKNOWN", "no such command: " + command}
 }

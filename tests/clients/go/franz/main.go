@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"clients/driver"
@@ -15,9 +16,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-type client struct{ admin *kadm.Client }
+type client struct {
+	admin  *kadm.Client
+	member *kgo.Client // in a group
+	given  map[string]map[int32]kgo.EpochOffset
+
+	lock     sync.Mutex // guards the next one: franz-go tells of assignments in a goroutine of its own
+	assigned map[int32]bool
+}
 
 func within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
@@ -48,15 +57,15 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	driver.Serve(client{kadm.NewClient(kafka)})
+	driver.Serve(&client{admin: kadm.NewClient(kafka)})
 }
 
-func (c client) Abilities() string {
+func (c *client) Abilities() string {
 	return "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key " +
-		"tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max"
+		"tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max group cooperative static"
 }
 
-func (c client) Code(err error) string {
+func (c *client) Code(err error) string {
 	var known *kerr.Error
 	if errors.As(err, &known) {
 		return strconv.Itoa(int(known.Code))
@@ -64,21 +73,21 @@ func (c client) Code(err error) string {
 	return "FAILED"
 }
 
-func (c client) Create(topic string, partitions, factor int) error {
+func (c *client) Create(topic string, partitions, factor int) error {
 	ctx, cancel := within(20 * time.Second)
 	defer cancel()
 	_, err := c.admin.CreateTopic(ctx, int32(partitions), int16(factor), nil, topic)
 	return err
 }
 
-func (c client) Delete(topic string) error {
+func (c *client) Delete(topic string) error {
 	ctx, cancel := within(20 * time.Second)
 	defer cancel()
 	_, err := c.admin.DeleteTopic(ctx, topic)
 	return err
 }
 
-func (c client) Grow(topic string, partitions int) error {
+func (c *client) Grow(topic string, partitions int) error {
 	ctx, cancel := within(20 * time.Second)
 	defer cancel()
 	answers, err := c.admin.UpdatePartitions(ctx, partitions, topic)
@@ -88,7 +97,7 @@ func (c client) Grow(topic string, partitions int) error {
 	return answers.Error()
 }
 
-func (c client) Topics() (map[string]int, error) {
+func (c *client) Topics() (map[string]int, error) {
 	ctx, cancel := within(20 * time.Second)
 	defer cancel()
 	details, err := c.admin.ListTopics(ctx)
@@ -99,7 +108,7 @@ func (c client) Topics() (map[string]int, error) {
 	return topics, err
 }
 
-func (c client) Cluster() (int, bool, error) {
+func (c *client) Cluster() (int, bool, error) {
 	ctx, cancel := within(20 * time.Second)
 	defer cancel()
 	metadata, err := c.admin.BrokerMetadata(ctx)
@@ -110,7 +119,7 @@ func (c client) Cluster() (int, bool, error) {
 	return len(metadata.Brokers), controller, err
 }
 
-func (c client) Offset(topic string, partition int32, where string) (int64, error) {
+func (c *client) Offset(topic string, partition int32, where string) (int64, error) {
 	ctx, cancel := within(20 * time.Second)
 	defer cancel()
 	var listed kadm.ListedOffsets
@@ -133,7 +142,7 @@ func (c client) Offset(topic string, partition int32, where string) (int64, erro
 	return offset.Offset, offset.Err
 }
 
-func (c client) Produce(topic string, records []driver.Record, codec string, acks int, idempotent bool) ([]driver.Position, error) {
+func (c *client) Produce(topic string, records []driver.Record, codec string, acks int, idempotent bool) ([]driver.Position, error) {
 	codecs := map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression()}
 	levels := map[int]kgo.Acks{-1: kgo.AllISRAcks(), 0: kgo.NoAck(), 1: kgo.LeaderAck()}
@@ -172,7 +181,7 @@ func (c client) Produce(topic string, records []driver.Record, codec string, ack
 	return positions, nil
 }
 
-func (c client) Consume(topic string, partition int32, offset int64, count int) ([]driver.Record, error) {
+func (c *client) Consume(topic string, partition int32, offset int64, count int) ([]driver.Record, error) {
 	places := map[string]map[int32]kgo.Offset{topic: {partition: kgo.NewOffset().At(offset)}}
 	kafka, err := open(kgo.ConsumePartitions(places), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchMaxWait(200*time.Millisecond))
 	if err != nil {
@@ -191,12 +200,105 @@ func (c client) Consume(topic string, partition int32, offset int64, count int) 
 			return nil, failed.Err
 		}
 		for _, r := range fetches.Records() {
-			record := driver.Record{Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value}
-			for _, header := range r.Headers {
-				record.Headers = append(record.Headers, driver.Header{Name: header.Key, Value: header.Value})
-			}
-			found = append(found, record)
+			found = append(found, recordOf(r))
 		}
 	}
 	return found, nil
+}
+
+func recordOf(r *kgo.Record) driver.Record {
+	record := driver.Record{Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value}
+	for _, header := range r.Headers {
+		record.Headers = append(record.Headers, driver.Header{Name: header.Key, Value: header.Value})
+	}
+	return record
+}
+
+func (c *client) Join(group, topic, instance, assignor string) error {
+	note := func(there bool) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, _ *kgo.Client, places map[string][]int32) {
+			c.lock.Lock()
+			defer c.lock.Unlock()
+			for _, partition := range places[topic] {
+				if there {
+					c.assigned[partition] = true
+				} else {
+					delete(c.assigned, partition)
+				}
+			}
+		}
+	}
+	c.assigned, c.given = map[int32]bool{}, map[string]map[int32]kgo.EpochOffset{}
+	options := []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(), kgo.SessionTimeout(6 * time.Second),
+		kgo.HeartbeatInterval(500 * time.Millisecond), kgo.FetchMaxWait(200 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.OnPartitionsAssigned(note(true)), kgo.OnPartitionsRevoked(note(false)), kgo.OnPartitionsLost(note(false)),
+		kgo.Balancers(kgo.RangeBalancer())}
+	if assignor == "cooperative" {
+		options = append(options, kgo.Balancers(kgo.CooperativeStickyBalancer()))
+	}
+	if instance != "" {
+		options = append(options, kgo.InstanceID(instance))
+	}
+	var err error
+	c.member, err = open(options...)
+	return err
+}
+
+func (c *client) Poll(most int, wait time.Duration) ([]int32, []driver.Record, error) {
+	ctx, cancel := within(wait)
+	defer cancel()
+	var found []driver.Record
+	for len(found) < most && ctx.Err() == nil {
+		fetches := c.member.PollRecords(ctx, most-len(found))
+		for _, failed := range fetches.Errors() {
+			if !errors.Is(failed.Err, context.DeadlineExceeded) {
+				return nil, nil, failed.Err
+			}
+		}
+		for _, r := range fetches.Records() {
+			found = append(found, recordOf(r))
+			if c.given[r.Topic] == nil {
+				c.given[r.Topic] = map[int32]kgo.EpochOffset{}
+			}
+			c.given[r.Topic][r.Partition] = kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1}
+		}
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	var assigned []int32
+	for partition := range c.assigned {
+		assigned = append(assigned, partition)
+	}
+	return assigned, found, nil
+}
+
+func (c *client) Commit() error {
+	ctx, cancel := within(10 * time.Second)
+	defer cancel()
+	given := c.given
+	c.given = map[string]map[int32]kgo.EpochOffset{}
+	var failed error
+	c.member.CommitOffsetsSync(ctx, given, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
+		failed = err
+		for _, topic := range answerTopics(answer) {
+			for _, partition := range topic.Partitions {
+				if failed == nil {
+					failed = kerr.ErrorForCode(partition.ErrorCode)
+				}
+			}
+		}
+	})
+	return failed
+}
+
+func answerTopics(answer *kmsg.OffsetCommitResponse) []kmsg.OffsetCommitResponseTopic {
+	if answer == nil {
+		return nil
+	}
+	return answer.Topics
+}
+
+func (c *client) Leave() error {
+	c.member.Close() // leaves, unless it is static
+	return nil
 }

@@ -15,10 +15,11 @@ import (
 type client struct {
 	boot    []string
 	version sarama.KafkaVersion
+	member  *member
 }
 
 func main() {
-	c := client{boot: os.Args[len(os.Args)-1:], version: sarama.V4_0_0_0}
+	c := client{boot: os.Args[len(os.Args)-1:], version: sarama.V4_0_0_0, member: &member{}}
 	if len(os.Args) > 2 {
 		version, err := sarama.ParseKafkaVersion(os.Args[1])
 		if err != nil {
@@ -42,8 +43,12 @@ func (c client) config() *sarama.Config {
 
 func (c client) Abilities() string {
 	// It writes a null header value as an empty one.
-	return "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header repeat-header null-key empty-key tombstone " +
-		"empty-value consume create delete grow topics cluster offset offset-time"
+	abilities := "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header repeat-header null-key empty-key tombstone " +
+		"empty-value consume create delete grow topics cluster offset offset-time group"
+	if c.version.IsAtLeast(sarama.V2_3_0_0) {
+		abilities += " static"
+	}
+	return abilities
 }
 
 func (c client) Code(err error) string {
@@ -195,11 +200,7 @@ func (c client) Consume(topic string, partition int32, offset int64, count int) 
 	for len(found) < count {
 		select {
 		case m := <-from.Messages():
-			record := driver.Record{Partition: m.Partition, Offset: m.Offset, Timestamp: m.Timestamp.UnixMilli(), Key: m.Key, Value: m.Value}
-			for _, header := range m.Headers {
-				record.Headers = append(record.Headers, driver.Header{Name: string(header.Key), Value: header.Value})
-			}
-			found = append(found, record)
+			found = append(found, recordOf(m))
 		case failed := <-from.Errors():
 			return nil, failed.Err
 		case <-deadline:
@@ -207,4 +208,12 @@ func (c client) Consume(topic string, partition int32, offset int64, count int) 
 		}
 	}
 	return found, nil
+}
+
+func recordOf(m *sarama.ConsumerMessage) driver.Record {
+	record := driver.Record{Partition: m.Partition, Offset: m.Offset, Timestamp: m.Timestamp.UnixMilli(), Key: m.Key, Value: m.Value}
+	for _, header := range m.Headers {
+		record.Headers = append(record.Headers, driver.Header{Name: string(header.Key), Value: header.Value})
+	}
+	return record
 }
