@@ -17,11 +17,11 @@ TOOL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 
 def tool(name, *options, input=None, fails=False):
-    """Standard output and error of a tool, which must succeed, or must fail."""
+    """Standard output and error of a tool, which must succeed, or must fail, or may (None)."""
     command = [TOOL, f"kafka-{name}", *options]
     log = dict(os.environ, KLL="ERROR")  # the tools log the class of the error
     done = subprocess.run(command, input=input, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=40, env=log)
-    if bool(done.returncode) != fails:
+    if fails is not None and bool(done.returncode) != fails:
         raise AssertionError(f"kafka-{name} {' '.join(options)}: status {done.returncode}: {done.stdout.strip()[-300:]}")
     return done.stdout
 
@@ -34,6 +34,7 @@ class JavaTools:
     def __init__(self):
         self.report = Report("java-tools", sys.argv[2] if len(sys.argv) > 2 else "")
         self.topic = topic_name("java-tools", "all")
+        self.group = topic_name("java-tools", "group")
 
     def topics(self, *options, **more):
         return with_server("topics", *options, **more)
@@ -117,6 +118,80 @@ class JavaTools:
         one = self.offsets("--partitions", "1", "--time", "earliest")
         self.report.saw("get-offsets", one=one, **{key: str(value).replace(" ", "") for key, value in facts.items()})
 
+    # ---- consumer groups ----
+
+    def groups(self, *options, **more):
+        return with_server("consumer-groups", *options, **more)
+
+    def neutral(self, text):
+        """What a tool prints without what differs from run to run: words of each line, joined."""
+        text = text.replace(self.topic, "T").replace(self.group, "G").replace(BOOTSTRAP, "B")
+        text = re.sub(r"console-consumer-[0-9a-f-]{36}", "ID", text)
+        text = re.sub(r"\S+ +\(\d+\)", "COORDINATOR", text)
+        lines = [",".join(line.split()) for line in text.splitlines() if line.strip() and not re.match(r"\[\d{4}-|\s+at |Picked up", line)]
+        return ";".join(sorted(lines[:1]) + sorted(lines[1:])) or "nothing"
+
+    def described(self, *options):
+        return self.neutral(self.groups("--describe", "--group", self.group, *options))
+
+    def group_consume(self):
+        options = ["--group", self.group, "--timeout-ms", "20000"]
+        first = self.consume(*options, "--from-beginning", "--max-messages", "7")
+        rest = self.consume(*options, "--max-messages", "993")
+        numbers = [line for line in first + rest if line.startswith("value ")]
+        expect((len(numbers), len(set(numbers))), (1000, 200), "lines, values")  # 200 values with each of five codecs
+        self.report.saw("group-consume", records=len(numbers))
+
+    def group_empty(self):
+        listed = self.groups("--list").split()
+        expect(self.group in listed, True, "the group is listed")
+        facts = {
+            "state": self.described("--state"),
+            "offsets": self.described(),
+            "members": self.described("--members"),
+            "verbose": self.described("--members", "--verbose"),
+            "unknown": self.neutral(self.groups("--describe", "--group", self.group + "-none", fails=None)),
+        }
+        self.report.saw("group-empty", listed=True, **facts)
+
+    def group_active(self):
+        command = [TOOL, "kafka-console-consumer", "--bootstrap-server", BOOTSTRAP, "--topic", self.topic, "--group", self.group]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as consumer:
+            try:
+                eventually("a stable group", lambda: "Stable" in self.described("--state"), 25)
+                facts = {
+                    "state": self.described("--state"),
+                    "offsets": self.described("--offsets"),
+                    "members": self.described("--members"),
+                    "verbose": self.described("--members", "--verbose"),
+                    "listed": self.neutral(self.groups("--list", "--state", "stable")).count("G,") == 1,
+                    "delete": self.neutral(self.groups("--delete", "--group", self.group, fails=None)),
+                }
+            finally:
+                consumer.terminate()
+        self.report.saw("group-active", **facts)
+
+    def reset(self, *how):
+        return self.neutral(self.groups("--reset-offsets", "--group", self.group, "--topic", self.topic, *how, "--execute"))
+
+    def group_reset(self):
+        eventually("a group without members", lambda: "Empty" in self.described("--state"))
+        facts = {
+            "earliest": self.reset("--to-earliest"),
+            "shift": self.reset("--shift-by", "5"),
+            "past": self.reset("--to-datetime", "2020-01-01T00:00:00.000"),
+            "future": self.reset("--to-datetime", "2100-01-01T00:00:00.000"),
+        }
+        self.report.saw("group-reset", **facts)
+
+    def group_delete(self):
+        one = self.neutral(self.groups("--delete-offsets", "--group", self.group, "--topic", f"{self.topic}:0"))
+        left = self.described()
+        done = self.neutral(self.groups("--delete", "--group", self.group))
+        again = self.neutral(self.groups("--delete", "--group", self.group, fails=None))
+        expect(self.group in self.groups("--list").split(), False, "the group is listed")
+        self.report.saw("group-delete", offsets=one, left=left, deleted=done, again=again)
+
     def topics_alter(self):
         self.topics("--alter", "--topic", self.topic, "--partitions", "5")
         eventually("5 partitions", lambda: "PartitionCount: 5" in self.topics("--describe", "--topic", self.topic))
@@ -149,8 +224,8 @@ class JavaTools:
 
     def run(self):
         for name in (
-            "topics-create topics-list topics-describe console-producer console-consumer console-consumer-offset get-offsets topics-alter "
-            "producer-perf api-versions cluster-id topics-delete"
+            "topics-create topics-list topics-describe console-producer console-consumer console-consumer-offset get-offsets "
+            "group-consume group-empty group-active group-reset group-delete topics-alter producer-perf api-versions cluster-id topics-delete"
         ).split():
             self.report.scenario(name, getattr(self, name.replace("-", "_")))
         return 1 if self.report.failed else 0

@@ -98,6 +98,20 @@ class Kcat:
             expect(reader.wait(10), 0, "status")
         self.report.saw("tail", records=2)
 
+    def group(self):
+        """A consumer of a group that comes back goes on at its commit."""
+        topic = self.topic("group")
+        kcat("-P", "-t", topic, input="".join(f"{i}\n" for i in range(20)))
+        lives = []
+        for ends in (["-c", "7"], ["-c", "6"], ["-e"]):
+            options = ["-q", "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000", "-X", "enable.partition.eof=true", *ends]
+            command = ["kcat", "-b", BOOTSTRAP, "-G", topic + "-g", *options, topic]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+            expect(done.returncode, 0, done.stderr.strip()[-200:])
+            lives.append(done.stdout.split())
+        expect([int(number) for life in lives for number in life], list(range(20)), "numbers of three lives")
+        self.report.saw("group", **{f"life{i}": f"{life[0]}-{life[-1]}" for i, life in enumerate(lives)})
+
     def unknown_partition(self):
         topic = self.topic("unknown")
         kcat("-P", "-t", topic, input="x\n")
@@ -112,7 +126,7 @@ class Kcat:
         scenario("metadata", self.metadata)
         for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
             scenario(f"records-{codec}", lambda codec=codec: self.codec(codec))
-        for name in ("headers", "nulls", "offsets", "idempotent", "old-protocol", "tail", "unknown-partition"):
+        for name in ("headers", "nulls", "offsets", "idempotent", "old-protocol", "tail", "group", "unknown-partition"):
             scenario(name, getattr(self, name.replace("-", "_")))
         return 1 if self.report.failed else 0
 

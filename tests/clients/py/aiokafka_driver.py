@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import sys
+import threading
 import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import OffsetOutOfRangeError
 from base import Driver, Failure
 from records import Record
 
@@ -22,11 +23,12 @@ class AioKafka(Driver):
 
     def __init__(self, bootstrap):
         self.settings = {"bootstrap_servers": bootstrap}
-        self.loop = asyncio.new_event_loop()
+        self.loop = asyncio.new_event_loop()  # goes on between commands: a member sends heartbeats
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
         self.admin = self.run(self._start(lambda: AIOKafkaAdminClient(**self.settings)))
 
     def run(self, coroutine):
-        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 25))
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(coroutine, 25), self.loop).result()
 
     async def _start(self, make):
         client = make()
@@ -36,7 +38,7 @@ class AioKafka(Driver):
     def code_of(self, error):
         if isinstance(error, OffsetOutOfRangeError):
             return 1
-        return error.errno if isinstance(error, KafkaError) and error.errno else type(error).__name__
+        return getattr(error, "errno", None) or type(error).__name__
 
     def _check(self, response, entries):
         """Admin calls of aiokafka give the bare response: (topic, error, ...) entries."""
