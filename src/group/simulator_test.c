@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 
-#define HISTORIES     12000
+#define HISTORIES     10000
 #define GROUPS        2
 #define CLIENTS       7
 #define PARTS         12
