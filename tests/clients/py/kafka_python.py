@@ -16,7 +16,7 @@ SECONDS = 20
 class KafkaPython(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header repeat-header null-key empty-key "
-        "tombstone empty-value consume create delete grow topics cluster offset offset-time"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time"
     )
 
     def __init__(self, bootstrap):
@@ -87,6 +87,28 @@ class KafkaPython(Driver):
         if len(found) < count and offset > self.reader.end_offsets([place])[place]:
             raise Failure("NOTHING", "no record and no error")
         return found
+
+    def _member(self, group, place):
+        consumer = kafka.KafkaConsumer(group_id=group, enable_auto_commit=False, **self.settings)
+        consumer.assign([place])
+        return consumer
+
+    def commit(self, group, topic, partition, offset, metadata):
+        place = kafka.TopicPartition(topic, partition)
+        consumer = self._member(group, place)
+        try:
+            consumer.commit({place: kafka.OffsetAndMetadata(offset, metadata, -1)})
+        finally:
+            consumer.close()
+
+    def committed(self, group, topic, partition):
+        place = kafka.TopicPartition(topic, partition)
+        consumer = self._member(group, place)
+        try:
+            found = consumer.committed(place, metadata=True)
+            return (found.offset, found.metadata) if found else (None, "")
+        finally:
+            consumer.close()
 
 
 KafkaPython(sys.argv[1]).serve()
