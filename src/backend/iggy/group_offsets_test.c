@@ -428,6 +428,18 @@ TEST(a_commit_is_one_message_in_a_topic_that_is_made_once) { /* D12-9 */
     rig_close(&rig);
 }
 
+TEST(the_topic_of_offsets_never_expires_and_is_saved_at_once) { /* D12-9 */
+    open_with(IGGY_0_11, 1);
+    CHECK_EQ(commit_one("g", "orders", 0, 5), ST_OK);
+    fake_lock(&rig.server);
+    const struct fake_topic *t = fake_topic_named(&rig.server, OFFSETS_TOPIC);
+    CHECK_EQ(t->partitions_count, 1);
+    CHECK(memmem(t->options, (size_t)t->options_len, "message_expiry", 14) != NULL);
+    CHECK(memmem(t->options, (size_t)t->options_len, "messages_required_to_save", 25) != NULL);
+    fake_unlock(&rig.server);
+    rig_close(&rig);
+}
+
 TEST(several_readers_of_the_topic_agree) { /* D12-9 */
     open_with(IGGY_0_11, 2);
     struct backend_commit_part part = commit_part("orders", 0, 5);

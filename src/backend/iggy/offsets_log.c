@@ -287,6 +287,7 @@ static void append_make(struct offsets_log *log) {
                                    .partitions_count = 1,
                                    .settings = &keep,
                                    .settings_count = 1,
+                                   .save_at_once = true,
                                    .deadline_ms = log->preparing->deadline_ms};
     op_init(&log->make.op, log->loop->loop, append_on_made);
     topic_new_start(log->loop, &log->make);
