@@ -58,30 +58,27 @@ void topic_set(const char *name, int32_t parts) {
 
 /* --- heartbeats ---------------------------------------------------------------------------------------------------------------- */
 
-static size_t parts_text(char *out, struct group_parts parts) {
+static void parts_add(char *out, size_t size, struct group_parts parts) {
     struct group_part p;
     struct uuid last = {{0}};
-    size_t at = 0;
-    out[0] = 0;
+    bool any = false;
     while (group_parts_next(&parts, &p)) {
-        bool same = at > 0 && uuid_equal(&last, &p.topic_id);
-        if (!same)
-            at += (size_t)sprintf(out + at, "%s%.*s:", at ? ";" : "", p.topic.len, p.topic.ptr);
-        at += (size_t)sprintf(out + at, same ? ",%d" : "%d", p.part);
+        if (any && uuid_equal(&last, &p.topic_id))
+            text_add(out, size, ",%d", p.part);
+        else
+            text_add(out, size, "%s%.*s:%d", any ? ";" : "", p.topic.len, p.topic.ptr, p.part);
         last = p.topic_id;
+        any = true;
     }
-    if (at > 0)
-        at += (size_t)sprintf(out + at, ";");
-    return at;
+    text_add(out, size, "%s", any ? ";" : "");
 }
 
 static void beaten_done(struct group_call *call) {
     struct beaten *x = container_of(call, struct beaten, h.call);
     x->done++;
     snprintf(x->id, sizeof x->id, "%.*s", x->h.member_id.len, x->h.member_id.ptr);
-    strcpy(x->assignment, "-");
-    if (x->h.has_assignment)
-        parts_text(x->assignment, x->h.assignment);
+    strcpy(x->assignment, x->h.has_assignment ? "" : "-");
+    parts_add(x->assignment, sizeof x->assignment, x->h.assignment);
 }
 
 /* "t:0,1;u:2;" */
@@ -158,14 +155,15 @@ static void described_done(struct group_call *call) {
         return;
     }
     CHECK_TEXT(d->protocol_type.ptr, "consumer");
-    size_t at = (size_t)sprintf(text, "%s %.*s %d %d", group_state_text(d->state), d->protocol.len,
-                                d->protocol.ptr, d->generation, d->target_epoch);
+    text[0] = 0;
+    text_add(text, sizeof text, "%s %.*s %d %d", group_state_text(d->state), d->protocol.len, d->protocol.ptr,
+             d->generation, d->target_epoch);
     struct group_member_view m;
     while (group_members_next(&d->members, &m)) {
-        at += (size_t)sprintf(text + at, " %.*s:%d ", m.id.len, m.id.ptr, m.epoch);
-        at += parts_text(text + at, m.assigned);
-        at += (size_t)sprintf(text + at, ">");
-        at += parts_text(text + at, m.target);
+        text_add(text, sizeof text, " %.*s:%d ", m.id.len, m.id.ptr, m.epoch);
+        parts_add(text, sizeof text, m.assigned);
+        text_add(text, sizeof text, ">");
+        parts_add(text, sizeof text, m.target);
     }
 }
 

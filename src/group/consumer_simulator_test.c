@@ -396,10 +396,9 @@ static void see(struct group_call *call) {
     SIM(call->outcome || d->generation >= sim.epoch);
     sim.epoch = call->outcome ? 0 : d->generation;
     while (group_members_next(&d->members, &m)) {
-        int client, number;
-        char id[32];
-        snprintf(id, sizeof id, "%.*s", m.id.len, m.id.ptr);
-        SIM(sscanf(id, "m%d-%d", &client, &number) == 2);
+        int client = m.id.ptr[1] - '0', number = 0; /* "m1-12" */
+        for (int32_t i = 3; i < m.id.len; i++)
+            number = number * 10 + (m.id.ptr[i] - '0');
         bool alive = number == sim.clients[client].number;
         sim.member[client] = sim.member[client] || alive;
         struct group_part p;
@@ -422,8 +421,7 @@ static void look(void) {
     coordinator_describe(sim.rig.c, &d, sim.rig.now);
 }
 
-static void check_world(void) {
-    look();
+static void check_readers(void) {
     for (int topic = 0; topic < TOPICS; topic++) {
         for (int part = 0; part < PARTS_MAX; part++) {
             int readers = 0;
@@ -435,6 +433,11 @@ static void check_world(void) {
             SIM(readers <= 1);
         }
     }
+}
+
+static void check_world(void) {
+    look();
+    check_readers();
 }
 
 static bool is_settled(void) {
@@ -469,6 +472,7 @@ static void step(void) {
         int64_t due = coordinator_due_ms(sim.rig.c);
         sim.rig.now = due > sim.rig.now ? due : sim.rig.now;
         SIM(coordinator_tick(sim.rig.c, sim.rig.now) > sim.rig.now);
+        check_world();
     }
     int first = event_first();
     struct event e = sim.events[first];
@@ -491,7 +495,10 @@ static void step(void) {
             revoked(c);
         }
     }
-    check_world();
+    if (e.kind == EVENT_REQUEST || e.kind == EVENT_MISCHIEF)
+        check_world();
+    else if (e.kind != EVENT_WAKE)
+        check_readers();
 }
 
 static void begin(uint64_t seed) {
@@ -529,6 +536,7 @@ static int64_t history(uint64_t seed) {
     do {
         SIM(sim.rig.now < calm_ms);
         step();
+        look();
     } while (!is_settled());
     coordinator_shutdown(sim.rig.c, sim.rig.now);
     SIM(counts(&sim.rig).bytes == 0);

@@ -271,6 +271,7 @@ TEST(consumer_groups_have_the_same_limits) { /* D11-80 */
     CHECK_EQ(CBEAT(&r, &a, .member = "a", .topics = "0123456789"), GROUP_OK);
     CHECK_EQ(CBEAT(&r, &a, .member = "b", .topics = "0123456789x"),
              GROUP_MAX_SIZE_REACHED); /* what they send */
+    CHECK_EQ(counts(&r).members, 1);
     CHECK_EQ(CBEAT(&r, &a, .member = "b", .topics = "0123456789"), GROUP_OK);
     CHECK_EQ(CBEAT(&r, &a, .member = "a", .epoch = 1, .topics = "0123456789x"), GROUP_MAX_SIZE_REACHED);
     CHECK_EQ(CBEAT(&r, &a, .member = "c", .topics = ""), GROUP_MAX_SIZE_REACHED);

@@ -541,6 +541,7 @@ static void tick_until_next(void) {
         int64_t due = coordinator_due_ms(sim.rig.c);
         sim.rig.now = due > sim.rig.now ? due : sim.rig.now;
         SIM(coordinator_tick(sim.rig.c, sim.rig.now) > sim.rig.now);
+        check_world();
     }
 }
 
@@ -579,7 +580,8 @@ static void step(void) {
     } else if (sim.clients[e.client].life == e.life && sim.clients[e.client].wakes == e.wake) {
         awake(&sim.clients[e.client]);
     }
-    check_world();
+    if (e.kind != EVENT_ANSWER && e.kind != EVENT_WAKE) /* those don't reach the coordinator */
+        check_world();
 }
 
 static void begin(uint64_t seed) {
