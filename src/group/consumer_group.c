@@ -332,8 +332,11 @@ static struct consumer_group *group_for(struct coordinator *c, const struct grou
     struct group *g = group_find(c, h->group);
     if (g && g->type == GROUP_CONSUMER)
         return consumer_of(g);
+    *outcome = GROUP_UNKNOWN_MEMBER; /* not 69 as Kafka, which groups outlive there: Java clients die of it */
+    if (h->epoch != 0)
+        return NULL;
     *outcome = GROUP_ID_NOT_FOUND;
-    if (h->epoch != 0 || (g && !group_is_empty(g)))
+    if (g && !group_is_empty(g))
         return NULL;
     if (g) /* D11-96 */
         group_remove(g, GROUP_UNKNOWN_MEMBER);

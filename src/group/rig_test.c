@@ -49,6 +49,15 @@ struct str text_or_null(const char *text) {
     return text ? str_of(text) : STR_NULL;
 }
 
+void text_add(char *text, size_t size, const char *format, ...) {
+    size_t at = strlen(text);
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(text + at, size - at, format, args);
+    va_end(args);
+    CHECK(more >= 0 && at + (size_t)more < size);
+}
+
 static struct str text_or_empty(const char *text) {
     return text ? str_of(text) : STR("");
 }
@@ -74,15 +83,13 @@ static void joined_done(struct group_call *call) {
     copy(x->type, x->j.chosen_type);
     struct group_members members = x->j.members;
     struct group_member_view m;
-    size_t at = 0;
     x->roster[0] = 0;
     x->roster_count = 0;
     while (group_members_next(&members, &m)) {
         bool fixed = m.instance.len >= 0;
-        if (at < sizeof x->roster - TEXT_SIZE * 3)
-            at += (size_t)sprintf(x->roster + at, "%.*s%s%.*s=%.*s;", m.id.len, m.id.ptr, fixed ? "/" : "",
-                                  fixed ? m.instance.len : 0, fixed ? m.instance.ptr : "", m.metadata.len,
-                                  (const char *)m.metadata.ptr);
+        text_add(x->roster, sizeof x->roster, "%.*s%s%.*s=%.*s;", m.id.len, m.id.ptr, fixed ? "/" : "",
+                 fixed ? m.instance.len : 0, fixed ? m.instance.ptr : "",
+                 m.metadata.len < 100 ? m.metadata.len : 100, (const char *)m.metadata.ptr);
         x->roster_count++;
     }
     CHECK_EQ(x->roster_count, x->j.members.count);
@@ -233,19 +240,19 @@ static char text[100000];
 
 static void described_done(struct group_call *call) {
     struct group_describe *d = container_of(call, struct group_describe, call);
+    text[0] = 0;
     if (call->outcome) {
         CHECK_EQ(call->outcome, GROUP_ID_NOT_FOUND);
-        sprintf(text, d->other_type ? "other" : "Dead");
+        text_add(text, sizeof text, "%s", d->other_type ? "other" : "Dead");
         return;
     }
-    size_t at =
-        (size_t)sprintf(text, "%s '%.*s' '%.*s' %d ", group_state_text(d->state), d->protocol_type.len,
-                        d->protocol_type.ptr, d->protocol.len, d->protocol.ptr, d->generation);
+    text_add(text, sizeof text, "%s '%.*s' '%.*s' %d ", group_state_text(d->state), d->protocol_type.len,
+             d->protocol_type.ptr, d->protocol.len, d->protocol.ptr, d->generation);
     struct group_member_view m;
     while (group_members_next(&d->members, &m))
-        at += (size_t)sprintf(text + at, "%.*s@%.*s%.*s=%.*s>%.*s;", m.id.len, m.id.ptr, m.client_id.len,
-                              m.client_id.ptr, m.client_host.len, m.client_host.ptr, m.metadata.len,
-                              (const char *)m.metadata.ptr, m.assignment.len, (const char *)m.assignment.ptr);
+        text_add(text, sizeof text, "%.*s@%.*s%.*s=%.*s>%.*s;", m.id.len, m.id.ptr, m.client_id.len,
+                 m.client_id.ptr, m.client_host.len, m.client_host.ptr, m.metadata.len,
+                 (const char *)m.metadata.ptr, m.assignment.len, (const char *)m.assignment.ptr);
 }
 
 const char *described(struct rig *r, const char *group, bool has_offsets) {
@@ -258,12 +265,10 @@ const char *described(struct rig *r, const char *group, bool has_offsets) {
 static void listed_done(struct group_call *call) {
     struct group_list *l = container_of(call, struct group_list, call);
     struct group_listed g;
-    size_t at = 0;
     text[0] = 0;
     while (group_list_next(l, &g))
-        at += (size_t)sprintf(text + at, "%.*s %s '%.*s' %s;", g.group.len, g.group.ptr,
-                              group_state_text(g.state), g.protocol_type.len, g.protocol_type.ptr,
-                              group_type_text(g.type));
+        text_add(text, sizeof text, "%.*s %s '%.*s' %s;", g.group.len, g.group.ptr, group_state_text(g.state),
+                 g.protocol_type.len, g.protocol_type.ptr, group_type_text(g.type));
 }
 
 const char *listed(struct rig *r, const char *const *with_offsets) {
@@ -292,7 +297,7 @@ void stable_group(struct rig *r, struct joined *xs, int count) {
     for (int i = 0; i < count; i++) {
         CHECK_EQ(xs[i].done, 1);
         CHECK_EQ(xs[i].j.generation, 1);
-        sprintf(assign + strlen(assign), "%s%s:a%d", i ? "," : "", xs[i].id, i);
+        text_add(assign, sizeof assign, "%s%s:a%d", i ? "," : "", xs[i].id, i);
     }
     struct synced s;
     for (int i = 0; i < count; i++) {

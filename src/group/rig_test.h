@@ -79,4 +79,7 @@ struct coordinator_counts counts(struct rig *r);
 void stable_group(struct rig *r, struct joined *xs, int count);
 
 struct str text_or_null(const char *text);
+
+/* printf behind what is in text, which has size bytes. */
+void text_add(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #endif

@@ -192,6 +192,9 @@ TEST(what_the_members_of_a_group_send_has_a_limit) { /* D11-23, D11-26 */
     rig_settings(&r);
     r.settings.roster_bytes_max = 30;
     rig_start(&r);
+    CHECK_EQ(JOIN(&r, &a, .group = "h", .protocols = "range:12345678901234567890123456"),
+             GROUP_MAX_SIZE_REACHED);
+    CHECK_TEXT(listed(&r, NULL), "");                               /* D11-24 */
     CHECK_EQ(JOIN(&r, &a, .protocols = "range:1234567890"), WAITS); /* 15 */
     CHECK_EQ(JOIN(&r, &b, .protocols = "range:12345678901", .v4 = true), GROUP_MAX_SIZE_REACHED);
     CHECK_EQ(JOIN(&r, &b, .protocols = "range:12345", .instance = "123456"), GROUP_MAX_SIZE_REACHED);

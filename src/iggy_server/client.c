@@ -65,6 +65,7 @@ static void client_on_open(struct conn *conn) {
     c->number = client_next_number(s);
     c->heard_ms = loop_now_ms(conn_loop(conn));
     list_init(&c->requests);
+    list_init(&c->polls);
     list_push_tail(&loop_of(s, conn_loop(conn))->clients, &c->link);
     conn_set_user(conn, c);
     conn_set_frame_bytes_max(conn, CLIENT_LOGIN_BYTES);

@@ -29,11 +29,13 @@ struct client {
     struct session *session; /* held; NULL: not logged in */
     uint32_t version;        /* of the session */
     int32_t in_flight, deferred;
-    int64_t heard_ms;  /* its last frame, monotonic */
-    bool alone;        /* a request that wants to be alone is under way */
-    bool ending;       /* no more frames come */
-    bool closing;      /* it is being closed by us */
-    _Atomic bool left; /* nobody waits for answers any more; for a login that is still to be checked */
+    int64_t polls_bytes; /* what its polls have read, or will, and it hasn't taken yet; handlers/polls.c */
+    struct link polls;   /* those that wait until it has taken some of that */
+    int64_t heard_ms;    /* its last frame, monotonic */
+    bool alone;          /* a request that wants to be alone is under way */
+    bool ending;         /* no more frames come */
+    bool closing;        /* it is being closed by us */
+    _Atomic bool left;   /* nobody waits for answers any more; for a login that is still to be checked */
 };
 
 /* The protocol table for the listener. */

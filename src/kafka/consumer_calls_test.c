@@ -120,8 +120,8 @@ TEST(a_refused_heartbeat_says_why_and_nothing_else) { /* D11-90, D11-91 */
          "ServerAssignor nope is not supported. Supported assignors: uniform, range."},
         {"g", "m", NULL, NULL, "a.*", NULL, 0, 1, -1, 0, 128,
          "This server has no subscriptions by SubscribedTopicRegex."},
-        {"nope", "m", NULL, NULL, NULL, NULL, 3, -1, -1, -1, 69, "Consumer group nope not found."},
-        {"nope", "m", NULL, NULL, NULL, NULL, -1, -1, -1, -1, 69, "Group nope not found."},
+        {"nope", "m", NULL, NULL, NULL, NULL, 3, -1, -1, -1, 25, "Member m is not a member of group nope."},
+        {"nope", "m", NULL, NULL, NULL, NULL, -1, -1, -1, -1, 25, "Member m is not a member of group nope."},
         {"g", "other", NULL, NULL, NULL, NULL, 1, -1, -1, -1, 25, "Member other is not a member of group g."},
         {"g", "m", NULL, NULL, NULL, NULL, 99, -1, -1, -1, 110,
          "The member epoch is not the one known by the group coordinator. The member must abandon all its "
@@ -209,7 +209,9 @@ TEST(members_of_a_classic_group_keep_consumers_out) { /* D11-96 */
     call_open(&c, &call_managing);
     const struct join_group_res *member = call_run(&c, JOIN_GROUP, 3, &join);
     CHECK_EQ(member->error_code, 0);
-    CHECK_EQ(beat(&c, 1, &in)->error_code, 69);
+    const struct consumer_group_heartbeat_res *refused = beat(&c, 1, &in);
+    CHECK_EQ(refused->error_code, 69);
+    CHECK(str_equal(refused->error_message, STR("Group g is not a consumer group.")));
     const struct consumer_group_describe_res *out = call_run(&c, CONSUMER_GROUP_DESCRIBE, 1, &describe);
     CHECK_EQ(out->groups[0].error_code, 69);
     CHECK(str_equal(out->groups[0].error_message, STR("Group g is not a consumer group.")));

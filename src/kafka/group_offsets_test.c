@@ -201,6 +201,19 @@ TEST(several_groups_are_answered_in_order_and_one_spoils_no_other) { /* D12-10, 
     }
 }
 
+TEST(no_groups_have_an_empty_answer) {
+    struct call c;
+    call_open(&c, &call_managing);
+    const struct offset_fetch_res *out =
+        call_run(&c, OFFSET_FETCH, 8, &(struct offset_fetch_req){.groups_count = 0});
+    CHECK_EQ(out->groups_count, 0);
+    call_close(&c);
+    call_open(&c, &call_managing);
+    struct offset_commit_req in = commit_of(NULL, 0);
+    CHECK_EQ(((const struct offset_commit_res *)call_run(&c, OFFSET_COMMIT, 8, &in))->topics_count, 0);
+    call_close(&c);
+}
+
 TEST(a_read_that_failed_is_never_no_offset) { /* D12-13 */
     struct offset_fetch_req_topic topic = {STR("here"), {three, 2}};
     struct offset_fetch_req in = {.group_id = STR("lost"), .topics = &topic, .topics_count = 1};

@@ -5,7 +5,7 @@ import queue
 import subprocess
 import threading
 
-from records import from_line, to_line
+from records import from_line, pack, to_line, unpack
 
 # Kafka's names of the error numbers that scenarios meet.
 ERROR_NAMES = {
@@ -14,6 +14,8 @@ ERROR_NAMES = {
     3: "UNKNOWN_TOPIC_OR_PARTITION",
     10: "MESSAGE_TOO_LARGE",
     17: "INVALID_TOPIC_EXCEPTION",
+    24: "INVALID_GROUP_ID",
+    25: "UNKNOWN_MEMBER_ID",
     35: "UNSUPPORTED_VERSION",
     36: "TOPIC_ALREADY_EXISTS",
     37: "INVALID_PARTITIONS",
@@ -107,6 +109,20 @@ class Driver:
 
     def leave(self):
         self.ask("leave")
+
+    def commit_at(self, group, topic, partition, offset, metadata=""):
+        self.ask("commit-at", group, topic, partition, offset, pack(metadata.encode()))
+
+    def committed(self, group, topic, partition):
+        """Offset, None for none, and metadata."""
+        offset, metadata = self.ask("committed", group, topic, partition)
+        return None if offset == "-" else int(offset), (unpack(metadata) or b"").decode()
+
+    def alter(self, group, topic, partition, offset):
+        self.ask("alter", group, topic, partition, offset)
+
+    def list(self, group):
+        return self.ask("list", group)
 
     def kill(self):
         self.process.kill()

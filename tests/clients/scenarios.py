@@ -205,6 +205,34 @@ class Scenarios:
         expect(beyond != "none", True, "an error beyond the end")
         self.report.saw("seek", middle="37-41", last=last[0].offset, beyond=beyond)
 
+    def commit(self):
+        """Offsets of a group that were committed by hand. Metadata comes back only where it is kept: tests/durability looks at that."""
+        topic, group = self._topic("commit", 3), topic_name(self.report.client, "commit-group")
+        commit, committed = self.driver.commit_at, lambda partition, of=group: self.driver.committed(of, topic, partition)[0]
+        facts = {"none": committed(0)}
+        for fact, partition, offset in (("first", 0, 5), ("zero", 1, 0), ("beyond", 2, 1 << 40), ("forward", 0, 9), ("back", 0, 3)):
+            commit(group, topic, partition, offset, "from here ✓")
+            facts[fact] = committed(partition)
+            expect(facts[fact], offset, fact)
+        facts["other_group"] = committed(0, group + "-2")
+        expect([facts["none"], facts["other_group"]], [None, None], "where nothing was committed")
+        expect([committed(partition) for partition in range(3)], [3, 0, 1 << 40], "all three at the end")
+        self.report.saw("commit", **facts)
+
+    def alter(self):
+        """The same by the admin client, as kafka-consumer-groups.sh does."""
+        topic, group = self._topic("alter", 3), topic_name(self.report.client, "alter-group")
+        facts = {"unknown": ",".join(self.driver.list(group))}
+        for partition, offset in ((2, 7), (0, 4), (2, 6)):
+            self.driver.alter(group, topic, partition, offset)
+        expect(self.driver.list(group), [f"{topic}:0=4", f"{topic}:2=6"], "all offsets of the group")
+        if "commit" in self.can:
+            expect(self.driver.committed(group, topic, 2)[0], 6, "as a consumer sees it")
+        facts["unknown_topic"] = error_of(self.driver.alter, group, topic + "-none", 0, 1)
+        facts["unknown_partition"] = error_of(self.driver.alter, group, topic, 9, 1)
+        expect("none" in facts.values(), False, "errors for what isn't there")
+        self.report.saw("alter", offsets="0=4,2=6", **facts)
+
     def grow(self):
         topic = self._topic("grow", 3)
         self.driver.produce(topic, [Record(2, b"k", b"before")])
@@ -335,6 +363,9 @@ class Scenarios:
             yield "offsets", self.offsets
         if "consume" in can:
             yield "seek", self.seek
+        for name in ("commit", "alter"):
+            if name in can:
+                yield name, getattr(self, name)
         if "grow" in can:
             yield "grow", self.grow
         if "group" in can:

@@ -10,7 +10,8 @@ import pytest
 from kwire import CLOSED, Conn, batch
 from server import Server
 
-SERVED = {"Produce": (3, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadata": (0, 13), "FindCoordinator": (0, 6),
+SERVED = {"Produce": (3, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadata": (0, 13),
+          "OffsetCommit": (2, 9), "OffsetFetch": (1, 9), "FindCoordinator": (0, 6),
           "ApiVersions": (0, 5), "CreateTopics": (2, 7), "DeleteTopics": (1, 6), "InitProducerId": (0, 5),
           "OffsetForLeaderEpoch": (2, 4), "DescribeConfigs": (1, 4), "CreatePartitions": (0, 3), "DescribeCluster": (0, 2),
           "DescribeTopicPartitions": (0, 0)}
@@ -273,7 +274,7 @@ def test_this_node_coordinates_groups_and_no_transactions(conn, v):  # D11-1, D1
 def test_api_versions_lists_what_is_served(conn, v):  # B-30, B-31, B-35, D5-1
     answer = conn.rq("ApiVersions", v, {"name": "probe", "ver": "1"})
     assert answer["err"] == 0 and not any(tag.startswith("~") and answer[tag] and tag != "~fepoch" for tag in answer)
-    keys = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "FindCoordinator": 10, "ApiVersions": 18, "CreateTopics": 19,
+    keys = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "OffsetCommit": 8, "OffsetFetch": 9, "FindCoordinator": 10, "ApiVersions": 18, "CreateTopics": 19,
             "DeleteTopics": 20, "InitProducerId": 22, "OffsetForLeaderEpoch": 23, "DescribeConfigs": 32, "CreatePartitions": 37,
             "DescribeCluster": 60, "DescribeTopicPartitions": 75}
     wanted = [(key, 0 if api == "Produce" else SERVED[api][0], SERVED[api][1]) for api, key in keys.items()]
@@ -290,7 +291,7 @@ def test_api_versions_of_another_version_is_35_and_stays_open(conn):  # B-32
 def test_unserved_versions_and_keys_and_cut_bodies_close(server, conn):  # B-33, B-34, B-42
     cases = [(api, edge, b"") for api, (least, most) in SERVED.items() if api not in ("ApiVersions", "Produce") for edge in (least - 1, most + 1)]
     cases += [("Produce", -1, struct.pack(">h", 0)), ("Produce", 14, struct.pack(">h", 0))]
-    cases += [(api, 0, b"") for api in ("OffsetCommit", "JoinGroup", "SaslHandshake", "DeleteRecords", "AlterConfigs", "OffsetDelete")]
+    cases += [(api, 0, b"") for api in ("JoinGroup", "SaslHandshake", "DeleteRecords", "AlterConfigs", "OffsetDelete")]
     cases += [(api, least, b"\0") for api, (least, _) in SERVED.items() if api not in ("ApiVersions", "DescribeCluster")]
     for api, v, body in cases:
         other = Conn(server.bootstrap)

@@ -17,6 +17,7 @@ static void state_finish_one(struct append_state *state) {
 }
 
 void producer_slot_end(struct append_slot *slot, enum status st) {
+    holes_note(producers_holes(slot->state->producer->loop->producers), slot->part, st == ST_OK);
     slot->part->status = st;
     if (st)
         slot->part->base_offset = -1;
@@ -50,10 +51,13 @@ static int64_t producer_id_of(const struct backend_append *a) {
 }
 
 /* No part is looked at. */
-static void append_fail(struct backend_append *a, enum status st) {
-    for (int32_t i = 0; i < a->parts_count; i++)
-        if (!a->parts[i].status)
-            a->parts[i].status = st;
+static void append_fail(struct bridge_loop *l, struct backend_append *a, enum status st) {
+    for (int32_t i = 0; i < a->parts_count; i++) {
+        if (a->parts[i].status)
+            continue;
+        a->parts[i].status = st;
+        holes_note(producers_holes(l->producers), &a->parts[i], false);
+    }
     op_complete(&a->op, ST_OK);
 }
 
@@ -67,7 +71,7 @@ void iggy_append_op(struct backend *backend, struct backend_append *a) {
     int64_t id = producer_id_of(a);
     struct producer *p = state ? producer_take(l, id) : NULL;
     if (!p || timer_set(loop_timers(l->loop), &state->timer, state_on_deadline, a->deadline_ms)) {
-        append_fail(a, ST_UNAVAILABLE);
+        append_fail(l, a, ST_UNAVAILABLE);
         return;
     }
     state->call = a;

@@ -2,6 +2,7 @@
 #include "backend/iggy/fake_groups_test.h"
 #include "backend/iggy/fake_log_test.h"
 #include "backend/iggy/offsets_log.h"
+#include "backend/iggy/view.h"
 #include "base/clock.h"
 #include "iggy/errors.h"
 #include "net/loop.h"
@@ -427,6 +428,18 @@ TEST(a_commit_is_one_message_in_a_topic_that_is_made_once) { /* D12-9 */
     rig_close(&rig);
 }
 
+TEST(the_topic_of_offsets_never_expires_and_is_saved_at_once) { /* D12-9 */
+    open_with(IGGY_0_11, 1);
+    CHECK_EQ(commit_one("g", "orders", 0, 5), ST_OK);
+    fake_lock(&rig.server);
+    const struct fake_topic *t = fake_topic_named(&rig.server, OFFSETS_TOPIC);
+    CHECK_EQ(t->partitions_count, 1);
+    CHECK(memmem(t->options, (size_t)t->options_len, "message_expiry", 14) != NULL);
+    CHECK(memmem(t->options, (size_t)t->options_len, "messages_required_to_save", 25) != NULL);
+    fake_unlock(&rig.server);
+    rig_close(&rig);
+}
+
 TEST(several_readers_of_the_topic_agree) { /* D12-9 */
     open_with(IGGY_0_11, 2);
     struct backend_commit_part part = commit_part("orders", 0, 5);
@@ -456,6 +469,30 @@ TEST(commits_into_the_topic_keep_their_order) {
     }
     CHECK_EQ(fetch_one("g", "b", 0), 2);
     CHECK_EQ(fetch_one("g", "orders", 0), 1);
+    rig_close(&rig);
+}
+
+static void forget_offsets_topic(struct bridge_loop *l, void *arg) {
+    (void)arg;
+    views_forget(l->bridge, STR(OFFSETS_TOPIC));
+}
+
+/* A send waits for its connection, and borrows the names of what was known of the topic until it can go. */
+TEST(a_commit_goes_out_whatever_is_learned_of_the_topic_meanwhile) {
+    open_with(IGGY_0_11, 1);
+    fake_add_topic(&rig.server, "kafka", OFFSETS_TOPIC, 1);
+    CHECK_EQ(fetch_one("g", "orders", 0), -1);
+    int logins = fake_seen(&rig.server, IGGY_CMD_login_password);
+    fake_hold(&rig.server, IGGY_CMD_login_password);
+    struct backend_commit_part part = commit_part("orders", 0, 5);
+    struct turn turn = {.commit = {.group = STR("g"), .parts = &part, .parts_count = 1}};
+    turn_begin(&rig, 0, &turn, start_commit);
+    fake_expect(&rig.server, IGGY_CMD_login_password, logins + 1);
+    rig_run(&rig, forget_offsets_topic, NULL);
+    fake_let_go(&rig.server);
+    turn_end(&turn);
+    CHECK_EQ(part.status, ST_OK);
+    CHECK_EQ(fetch_one("g", "orders", 0), 5);
     rig_close(&rig);
 }
 

@@ -208,28 +208,6 @@ TEST(topics_are_found_by_id_and_a_new_one_of_the_same_name_has_another) {
     rig_close(&rig);
 }
 
-static void age_views(struct bridge_loop *l, void *arg) {
-    (void)arg;
-    view_peek(l, STR("t"))->asked_ms -= 3600000;
-}
-
-/* As a broker answers from what it knows. */
-TEST(topics_that_were_seen_are_known_while_the_server_is_away) {
-    struct backend_topic topic;
-    rig_open(&rig, (struct rig_options){0});
-    fake_add_topic(&rig.server, "kafka", "t", 3);
-    CHECK_EQ(look_up("t", &topic), ST_OK);
-    struct uuid id = topic.id;
-    fake_refuse(&rig.server, IGGY_CMD_get_topic, IGGY_ERR_NOT_CONNECTED, 100);
-    rig_run(&rig, age_views, NULL);
-    CHECK_EQ(look_up("t", &topic), ST_OK);
-    CHECK_EQ(topic.partitions_count, 3);
-    CHECK_EQ(look_up_id(id, &topic), ST_OK);
-    CHECK_EQ(look_up("u", NULL), ST_UNAVAILABLE);
-    CHECK(fake_seen(&rig.server, IGGY_CMD_get_topic) >= 3);
-    rig_close(&rig);
-}
-
 /* */
 TEST(a_listing_shows_the_default_stream_and_what_the_map_points_at) {
     rig_prepare(&rig, (struct rig_options){.mapped = "mapped"});

@@ -245,6 +245,7 @@ void offsets_log_append(struct bridge_loop *l, struct offsets_append *a) {
     op_start(&a->op, NULL);
     a->log = log;
     a->batch = NULL;
+    a->view = NULL;
     a->request = (struct iggy_request){.deadline_ms = 0};
     a->link = (struct link){0};
     list_push_tail(&log->appends, &a->link);
@@ -253,8 +254,8 @@ void offsets_log_append(struct bridge_loop *l, struct offsets_append *a) {
 
 static void append_end(struct offsets_append *a, enum status st) {
     iggy_request_release(&a->request);
+    view_unref(a->view);
     mem_free(a->batch);
-    a->batch = NULL;
     op_complete(&a->op, st);
 }
 
@@ -286,6 +287,7 @@ static void append_make(struct offsets_log *log) {
                                    .partitions_count = 1,
                                    .settings = &keep,
                                    .settings_count = 1,
+                                   .save_at_once = true,
                                    .deadline_ms = log->preparing->deadline_ms};
     op_init(&log->make.op, log->loop->loop, append_on_made);
     topic_new_start(log->loop, &log->make);
@@ -324,8 +326,9 @@ static enum status append_build(struct offsets_append *a) {
     return ST_OK;
 }
 
-static void append_send(struct offsets_append *a, const struct topic_view *view) {
+static void append_send(struct offsets_append *a) {
     struct bridge_loop *l = a->log->loop;
+    const struct topic_view *view = a->view;
     struct iggy_client *client = offsets_writer(l);
     enum status st = client ? append_build(a) : ST_UNAVAILABLE;
     if (st) {
@@ -345,19 +348,18 @@ static void append_send(struct offsets_append *a, const struct topic_view *view)
 static void append_on_view(struct op *op) {
     struct offsets_log *log = container_of(op, struct offsets_log, append_want.op);
     struct offsets_append *a = log->preparing;
-    struct topic_view *view = log->append_want.view;
     bool missing = op->status == ST_NOT_FOUND;
+    a->view = log->append_want.view;
     if (missing && a->make && !log->made) {
         append_make(log);
         return;
     }
     if (missing && !a->make)
         append_end(a, ST_OK);
-    else if (op->status || view->partitions_count == 0)
+    else if (op->status || a->view->partitions_count == 0)
         append_end(a, op->status && !missing ? op->status : ST_UNAVAILABLE);
     else
-        append_send(a, view);
-    view_unref(view);
+        append_send(a);
     append_prepared(log);
 }
 

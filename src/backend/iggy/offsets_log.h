@@ -45,6 +45,7 @@ struct offsets_append {
 
     struct link link; /* the rest is offsets_log.c's */
     struct offsets_log *log;
+    struct topic_view *view; /* held: the body's names are its */
     struct iggy_send_messages_req body;
     struct iggy_request request;
     uint8_t *batch; /* owned */

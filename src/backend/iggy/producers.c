@@ -17,10 +17,15 @@ struct producers {
     int32_t count, count_max;
     int32_t sends_max; /* of one connection */
     struct producer shared;
+    struct holes *holes; /* owned */
     struct timer sweep;
     struct link spare; /* send */
     int32_t spare_count;
 };
+
+struct holes *producers_holes(const struct producers *ps) {
+    return ps->holes;
+}
 
 int32_t producers_sends_max(const struct producers *ps) {
     return ps->sends_max;
@@ -206,8 +211,10 @@ void producers_send_give(struct producers *ps, struct send *s) {
 enum status producers_new(struct bridge_loop *l, struct producers **out) {
     const struct iggy_backend_settings *s = &l->bridge->settings;
     struct producers *ps = mem_take_zeroed(1, sizeof *ps);
-    if (!ps)
+    if (!ps || holes_new(&ps->holes)) {
+        mem_free(ps);
         return ST_NO_MEMORY;
+    }
     int32_t here = (int32_t)(l - l->bridge->per_loop);
     ps->loop = l;
     ps->count_max = s->produce_sessions / s->loops_count + (here < s->produce_sessions % s->loops_count);
@@ -242,5 +249,6 @@ void producers_free(struct producers *ps) {
         mem_free(container_of(list_pop_head(&ps->gone), struct producer, use_link));
     for (struct link *l; (l = list_pop_head(&ps->spare));)
         send_free(container_of(l, struct send, link));
+    holes_free(ps->holes);
     mem_free(ps);
 }

@@ -9,6 +9,7 @@
 #ifndef BACKEND_IGGY_PRODUCERS_H
 #define BACKEND_IGGY_PRODUCERS_H
 
+#include "backend/iggy/holes.h"
 #include "backend/iggy/view.h"
 #include "iggy/batch.h"
 
@@ -65,6 +66,9 @@ struct producer *producer_take(struct bridge_loop *l, int64_t id);
 
 /* How many sends may be under way in one connection. */
 int32_t producers_sends_max(const struct producers *ps);
+
+/* What is missing of numbered batches, of all producers of the loop. */
+struct holes *producers_holes(const struct producers *ps);
 
 /* Its last append has ended. */
 void producer_rest(struct producer *p);

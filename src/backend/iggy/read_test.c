@@ -121,12 +121,18 @@ TEST(an_empty_poll_below_the_end_is_no_end) { /* D2-25 */
 
 /* ---- what isn't there ---- */
 
-static struct uuid id_of(const char *topic) {
-    struct backend_topics_part part = {.name = str_of(topic)};
+static enum status look_up(struct str name, struct uuid id, struct backend_topic *out) {
+    struct backend_topics_part part = {.name = name, .id = id};
     struct turn turn = {.topics = {.parts = &part, .parts_count = 1}};
     turn_run(&rig, &turn, start_topics);
-    CHECK_EQ(part.status, ST_OK);
-    return part.topic.id;
+    *out = part.topic;
+    return part.status;
+}
+
+static struct uuid id_of(const char *topic) {
+    struct backend_topic found;
+    CHECK_EQ(look_up(str_of(topic), (struct uuid){{0}}, &found), ST_OK);
+    return found.id;
 }
 
 static struct part_found read_by_id(struct uuid id, int32_t partition, int64_t offset) {
@@ -277,6 +283,21 @@ TEST(what_was_known_of_a_topic_serves_for_30_s_but_proves_no_end) { /* D2-51 */
     check_at(2, ST_OK, 5, 2, 3);
     pass_ms(25000);
     CHECK_EQ(read_at(2).status, ST_UNAVAILABLE);
+    rig_close(&rig);
+}
+
+TEST(topics_that_were_seen_are_known_while_the_server_is_away) { /* as a broker answers from what it knows */
+    struct backend_topic found;
+    open_with(IGGY_0_12_2, "t", 3);
+    struct uuid id = id_of("t");
+    fake_refuse(&rig.server, IGGY_CMD_get_topic, IGGY_ERR_NOT_CONNECTED, 100);
+    pass_ms(3600000);
+    CHECK_EQ(look_up(STR("t"), id, &found), ST_OK);
+    CHECK_EQ(found.partitions_count, 3);
+    CHECK_EQ(look_up(STR_NULL, id, &found), ST_OK);
+    CHECK(str_equal(found.name, STR("t")));
+    CHECK_EQ(look_up(STR("u"), id, &found), ST_UNAVAILABLE);
+    CHECK_EQ(fake_seen(&rig.server, IGGY_CMD_get_topic), 4);
     rig_close(&rig);
 }
 

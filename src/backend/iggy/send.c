@@ -261,6 +261,22 @@ static void send_convert(struct send *s) {
 
 /* ---- sending ---- */
 
+/* Whether one to the same partition left before it and isn't over. */
+static bool send_follows_another(const struct send *s) {
+    for (struct link *l = s->producer->sends.next; l != &s->link; l = l->next) {
+        const struct send *before = container_of(l, struct send, link);
+        if (before->slot->part->partition == s->slot->part->partition &&
+            str_equal(before->view->name, s->view->name))
+            return true;
+    }
+    return false;
+}
+
+/* G-6 */
+static bool send_misses_another(const struct send *s) {
+    return holes_before(producers_holes(s->producer->loop->producers), s->slot->part);
+}
+
 void producer_flush(struct producer *p) {
     for (struct link *l = p->sends.next; l != &p->sends && !p->draining; l = l->next) {
         struct send *s = container_of(l, struct send, link);
@@ -268,6 +284,10 @@ void producer_flush(struct producer *p) {
             continue;
         if (s->phase != SEND_READY)
             break;
+        if (send_misses_another(s) && !send_follows_another(s)) {
+            send_end(s, ST_BAD_SEQUENCE);
+            return; /* that has flushed what is left */
+        }
         send_call(s);
     }
 }
@@ -331,16 +351,8 @@ static void send_reroute(struct send *s) {
 /* Whether it came too early: the server misses one that isn't over yet. */
 static bool send_is_ahead(const struct send *s) {
     const struct iggy_request *r = &s->request;
-    if (r->op.status != ST_OK || r->code != IGGY_ERR_PRODUCER_SEQUENCE_OUT_OF_ORDER ||
-        now_of(s) >= deadline_of(s))
-        return false;
-    for (struct link *l = s->producer->sends.next; l != &s->link; l = l->next) {
-        const struct send *before = container_of(l, struct send, link);
-        if (before->slot->part->partition == s->slot->part->partition &&
-            str_equal(before->view->name, s->view->name))
-            return true;
-    }
-    return false;
+    return r->op.status == ST_OK && r->code == IGGY_ERR_PRODUCER_SEQUENCE_OUT_OF_ORDER &&
+           now_of(s) < deadline_of(s) && send_follows_another(s);
 }
 
 static void send_wait_for_others(struct send *s) {
@@ -364,6 +376,8 @@ static void send_on_answer(struct op *op) {
         return;
     }
     enum status st = bridge_status(&s->request, IGGY_CALL_SEND);
+    if (!st && !s->with_producer && send_misses_another(s)) /* the server didn't look */
+        st = ST_TIMED_OUT;
     if (!st) {
         s->slot->part->base_offset = base_offset_of(&s->request);
         bridge_appended(bridge_of_send(s), s->view->name, s->slot->part->partition);

@@ -134,3 +134,14 @@ int32_t topic_options_write(const struct backend_setting *settings, int32_t coun
     }
     return (int32_t)(option_write(at, STR("max_topic_size"), size) - out);
 }
+
+int32_t topic_options_save_at_once(uint8_t out[TOPIC_OPTIONS_BYTES_MAX], int32_t len) {
+    static const char key[] = "messages_required_to_save";
+    uint8_t one[4];
+    le_set32(one, 1);
+    const struct tlv_entry e = {.key_kind = TLV_STRING,
+                                .value_kind = TLV_U32,
+                                .key = {(const uint8_t *)key, (int32_t)sizeof key - 1},
+                                .value = {one, sizeof one}};
+    return (int32_t)(tlv_write(out + len, &e) - out);
+}

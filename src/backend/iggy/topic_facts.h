@@ -32,7 +32,11 @@ enum status topic_facts_settings(const struct topic_facts *f, struct arena *a, s
  * what is kept of less than a segment of the server's makes segments smaller. Other settings say nothing to Iggy.
  * Returns the bytes written to out, TLVs.
  */
-#define TOPIC_OPTIONS_BYTES_MAX 128
+#define TOPIC_OPTIONS_BYTES_MAX 192
 int32_t topic_options_write(const struct backend_setting *settings, int32_t count, int32_t partitions_count,
                             uint8_t out[TOPIC_OPTIONS_BYTES_MAX]);
+
+/* One more, behind the len bytes that are there: the server saves each message at once, where it would keep a thousand in memory first. Returns
+ * the bytes there are then. */
+int32_t topic_options_save_at_once(uint8_t out[TOPIC_OPTIONS_BYTES_MAX], int32_t len);
 #endif

@@ -48,6 +48,8 @@ void topic_new_start(struct bridge_loop *l, struct topic_new *n) {
 
 static void new_topic(struct topic_new *n) {
     int32_t len = topic_options_write(n->settings, n->settings_count, n->partitions_count, n->options);
+    if (n->save_at_once)
+        len = topic_options_save_at_once(n->options, len);
     n->topic = (struct iggy_create_topic_req){.stream = iggy_by_name(n->place.stream),
                                               .partitions_count = (uint32_t)n->partitions_count,
                                               .name = n->place.topic,

@@ -6,6 +6,7 @@
 
 /*
  * in   op, name (Kafka's), partitions_count, settings, deadline_ms
+ *      save_at_once   a message that is confirmed is not in the server's memory alone
  * out  op.status    ST_OK: id is there; ST_EXISTS; ST_BAD_PARTITIONS, ST_POLICY; ST_DENIED; ST_UNAVAILABLE; ST_TIMED_OUT; ...
  */
 struct topic_new {
@@ -14,6 +15,7 @@ struct topic_new {
     int32_t partitions_count;
     const struct backend_setting *settings;
     int32_t settings_count;
+    bool save_at_once;
     int64_t deadline_ms;
     struct uuid id;
 

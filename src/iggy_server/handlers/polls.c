@@ -2,8 +2,9 @@
  * poll_messages 100, poll_messages_deferred 106, wait_for_messages 107, fetch_messages 109: the same road for one partition and for many.
  *
  *   poll_messages_handle, .. -> poll_begin -> [a time, or a partition that isn't open: backend_offsets] poll_on_positions
- *     -> poll_take_room -> [memory] poll_on_room -> backend_read -> poll_on_read -> poll_finish -> [auto commit: pool] answer
- *                ^                                                        v
+ *     -> poll_take_room -> [what its client hasn't taken: poll_on_turn] -> [memory] poll_on_room
+ *                ^   -> backend_read -> poll_on_read -> poll_finish -> [auto commit: pool] answer
+ *                |                             v
  *                +------------- poll_on_wake <- backend_watch: fewer than min_count, and time is left
  *
  * Parked means: on the backend's watch list, without records in memory. Batches leave as they are stored; where a poll begins or ends
@@ -11,6 +12,7 @@
  */
 #include "base/clock.h"
 #include "iggy/cut.h"
+#include "iggy_server/client.h"
 #include "iggy_server/groups.h"
 #include "iggy_server/owner.h"
 #include "iggy_server/request.h"
@@ -45,13 +47,15 @@ struct poll {
     uint32_t consumer_number;            /* the group's id, or the consumer's number */
     bool auto_commit, is_fetch, is_wait; /* is_wait: only which partitions have a message is told */
     uint32_t count, min_count;
-    int64_t bytes_max, read_bytes, room_bytes;
+    int64_t bytes_max, read_bytes, room_bytes, held_bytes;
     int64_t deadline_ms; /* monotonic: the wait's end */
     struct poll_part *parts;
     int32_t parts_count;
     struct backend_offsets offsets;
     struct backend_read read;
     struct backend_watch watch;
+    struct op turn;        /* waits for others of its client */
+    struct link turn_link; /* in client.polls */
     struct budget_wait room;
     struct wbuf out;
     struct work commit;
@@ -59,6 +63,7 @@ struct poll {
 };
 
 static void poll_on_positions(struct op *op);
+static void poll_on_turn(struct op *op);
 static void poll_on_room(struct op *op);
 static void poll_on_read(struct op *op);
 static void poll_on_wake(struct op *op);
@@ -68,12 +73,30 @@ static struct backend *poll_backend(const struct poll *p) {
     return p->request->server->settings.backend;
 }
 
+/* The next one of the client's that wait looks whether it may go on. */
+static void polls_wake(struct client *c) {
+    struct link *next = list_pop_head(&c->polls);
+    if (next)
+        op_complete(&container_of(next, struct poll, turn_link)->turn, ST_OK);
+}
+
+/* What it holds, or is about to. */
+static void poll_hold(struct poll *p, int64_t bytes) {
+    struct client *c = p->request->client;
+    bool less = bytes < p->held_bytes;
+    c->polls_bytes += bytes - p->held_bytes;
+    p->held_bytes = bytes;
+    if (less)
+        polls_wake(c);
+}
+
 static void poll_set_room(struct poll *p, int64_t bytes) {
     if (bytes > p->room_bytes)
         budget_force(p->request->server->polls, bytes - p->room_bytes); /* a first batch that is larger */
     else
         budget_give(p->request->server->polls, p->room_bytes - bytes);
     p->room_bytes = bytes;
+    poll_hold(p, bytes);
 }
 
 static void poll_at_end(struct server_request *r) {
@@ -260,21 +283,57 @@ static int64_t poll_estimate(const struct poll *p) {
     return bytes < p->bytes_max ? bytes : p->bytes_max;
 }
 
-/* A quarter of what is free, so that who asks for much and reads nothing leaves room for others' polls. */
+/* What a client's polls may hold: a quarter of what others have left, so that who asks for much and reads nothing leaves room. */
 static int64_t poll_share(const struct poll *p) {
-    int64_t share = budget_free_bytes(p->request->server->polls) / 4;
+    int64_t share = (budget_free_bytes(p->request->server->polls) + p->request->client->polls_bytes) / 4;
     return share > READ_BYTES_MIN ? share : READ_BYTES_MIN;
 }
 
+static void poll_turn_cancel(struct op *op) {
+    struct poll *p = container_of(op, struct poll, turn);
+    if (!link_in_list(&p->turn_link))
+        return;
+    list_remove(&p->turn_link);
+    op_complete(op, ST_CANCELED);
+}
+
+/* False: it waits for what the client has not taken yet. */
+static bool poll_has_turn(struct poll *p, int64_t share) {
+    struct client *c = p->request->client;
+    if (c->polls_bytes == 0 || c->polls_bytes + p->read_bytes <= share)
+        return true;
+    op_init(&p->turn, p->request->loop, poll_on_turn);
+    op_start(&p->turn, poll_turn_cancel);
+    list_push_tail(&c->polls, &p->turn_link);
+    p->request->parked = &p->turn;
+    return false;
+}
+
 static void poll_take_room(struct poll *p) {
+    int64_t share = poll_share(p);
     if (p->read_bytes == 0) {
-        int64_t share = poll_share(p);
         p->bytes_max = p->bytes_max < share ? p->bytes_max : share;
         p->read_bytes = poll_estimate(p);
     }
+    if (!poll_has_turn(p, share))
+        return;
+    poll_hold(p, p->read_bytes);
     op_init(&p->room.op, p->request->loop, poll_on_room);
     p->request->parked = &p->room.op;
     budget_take(p->request->server->polls, &p->room, p->read_bytes);
+}
+
+static void poll_on_turn(struct op *op) {
+    struct poll *p = container_of(op, struct poll, turn);
+    p->request->parked = NULL;
+    if (op->status) {
+        request_refuse(p->request, IGGY_ERR_TRANSIENT_NOT_ACCEPTED);
+        return;
+    }
+    struct client *c = p->request->client;
+    poll_take_room(p);
+    if (!link_in_list(&p->turn_link))
+        polls_wake(c); /* there may be room for more than one */
 }
 
 static void poll_read(struct poll *p) {
@@ -302,6 +361,7 @@ static void poll_on_room(struct op *op) {
     struct poll *p = container_of(op, struct poll, room.op);
     p->request->parked = NULL;
     if (op->status) { /* the client has gone, or the server stops */
+        poll_hold(p, 0);
         request_refuse(p->request, IGGY_ERR_TRANSIENT_NOT_ACCEPTED);
         return;
     }

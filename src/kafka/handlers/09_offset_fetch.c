@@ -69,7 +69,7 @@ void offset_fetch_handle(struct request *r) {
         return;
     f->request = r;
     f->groups = several ? in->groups : only_group(r);
-    if (!f->groups)
+    if (!several && !f->groups)
         return;
     f->groups_count = several ? in->groups_count : 1;
     f->answers = request_array(r, struct offset_fetch_res_group, f->groups_count);

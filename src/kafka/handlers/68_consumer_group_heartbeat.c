@@ -83,9 +83,8 @@ static struct str error_text(struct request *r, int16_t code) {
         return arena_printf(a, "Member %.*s is not a member of group %.*s.", (int)in->member_id.len,
                             in->member_id.ptr, (int)in->group_id.len, in->group_id.ptr);
     case KERR_GROUP_ID_NOT_FOUND:
-        return arena_printf(a,
-                            in->member_epoch < 0 ? "Group %.*s not found." : "Consumer group %.*s not found.",
-                            (int)in->group_id.len, in->group_id.ptr);
+        return arena_printf(a, "Group %.*s is not a consumer group.", (int)in->group_id.len,
+                            in->group_id.ptr);
     case KERR_UNSUPPORTED_ASSIGNOR:
         return arena_printf(a, "ServerAssignor %.*s is not supported. Supported assignors: uniform, range.",
                             (int)in->server_assignor.len, in->server_assignor.ptr);

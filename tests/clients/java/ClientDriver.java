@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -42,7 +43,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public class ClientDriver {
     static final String ABILITIES =
             "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key "
-                    + "empty-key tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max group cooperative static";
+                    + "empty-key tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static alter";
     static final int SECONDS = 20;
 
     final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
@@ -112,6 +113,13 @@ public class ClientDriver {
                 member.commitSync(all);
             }
             case "leave" -> member.close();
+            case "commit-at" -> commitAt(a[0], new TopicPartition(a[1], Integer.parseInt(a[2])), Long.parseLong(a[3]), a[4]);
+            case "committed" -> committed(a[0], new TopicPartition(a[1], Integer.parseInt(a[2])), answer);
+            case "alter" -> {
+                var place = new TopicPartition(a[1], Integer.parseInt(a[2]));
+                get(admin.alterConsumerGroupOffsets(a[0], Map.of(place, new OffsetAndMetadata(Long.parseLong(a[3])))).all());
+            }
+            case "list" -> list(a[0], answer);
             default -> throw new IllegalArgumentException(command);
         }
     }
@@ -210,6 +218,33 @@ public class ClientDriver {
         for (var place : member.assignment()) assigned.add(String.valueOf(place.partition()));
         answer.append('\t').append(assigned.isEmpty() ? "-" : String.join(",", assigned)).append('\t').append(found.size());
         for (var record : found) answer.append('\n').append(format(record));
+    KafkaConsumer<byte[], byte[]> member(String group, TopicPartition place) {
+        Properties settings = settings("group.id", group, "enable.auto.commit", "false");
+        var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        consumer.assign(List.of(place));
+        return consumer;
+    }
+
+    void commitAt(String group, TopicPartition place, long offset, String metadata) {
+        try (var consumer = member(group, place)) {
+            consumer.commitSync(Map.of(place, new OffsetAndMetadata(offset, new String(unpack(metadata), StandardCharsets.UTF_8))));
+        }
+    }
+
+    void committed(String group, TopicPartition place, StringBuilder answer) {
+        try (var consumer = member(group, place)) {
+            OffsetAndMetadata found = consumer.committed(Set.of(place)).get(place);
+            answer.append('\t').append(found == null ? "-" : String.valueOf(found.offset()));
+            answer.append('\t').append(pack((found == null ? "" : found.metadata()).getBytes(StandardCharsets.UTF_8)));
+        }
+    }
+
+    void list(String group, StringBuilder answer) throws Exception {
+        var found = get(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata());
+        found.entrySet().stream()
+                .map(one -> one.getKey().topic() + ":" + one.getKey().partition() + "=" + one.getValue().offset())
+                .sorted()
+                .forEach(text -> answer.append('\t').append(text));
     }
 
     static ProducerRecord<byte[], byte[]> parse(String topic, String[] field) {

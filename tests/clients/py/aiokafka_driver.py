@@ -18,7 +18,7 @@ logging.basicConfig(level=logging.CRITICAL)
 class AioKafka(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume create delete grow topics cluster offset offset-time group static"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time group static"
     )
 
     def __init__(self, bootstrap):
@@ -66,9 +66,9 @@ class AioKafka(Driver):
     def offset(self, topic, partition, where):
         return self.run(self._with_reader(self._offset, TopicPartition(topic, partition), where))
 
-    async def _with_reader(self, call, *arguments):
+    async def _with_reader(self, call, *arguments, group=None):
         """A consumer for one call: one that met an error keeps it for the next call."""
-        reader = AIOKafkaConsumer(auto_offset_reset="none", enable_auto_commit=False, fetch_max_wait_ms=200, **self.settings)
+        reader = AIOKafkaConsumer(group_id=group, auto_offset_reset="none", enable_auto_commit=False, fetch_max_wait_ms=200, **self.settings)
         await reader.start()
         try:
             return await call(reader, *arguments)
@@ -163,6 +163,20 @@ class AioKafka(Driver):
 
     def leave(self):
         self.run(self.member.stop())
+
+    def commit_at(self, group, topic, partition, offset, metadata):
+        self.run(self._with_reader(self._commit, TopicPartition(topic, partition), (offset, metadata), group=group))
+
+    async def _commit(self, reader, place, what):
+        reader.assign([place])
+        await reader.commit({place: what})
+
+    def committed(self, group, topic, partition):
+        return self.run(self._with_reader(self._committed, TopicPartition(topic, partition), group=group)), ""
+
+    async def _committed(self, reader, place):
+        reader.assign([place])
+        return await reader.committed(place)
 
 
 AioKafka(sys.argv[1]).serve()

@@ -4,7 +4,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from records import from_line, to_line  # noqa: E402
+from records import from_line, pack, to_line, unpack  # noqa: E402
 
 
 class Failure(Exception):
@@ -55,6 +55,20 @@ class Driver:
         if command in ("commit", "leave"):
             getattr(self, command)()
             return [], []
+        if command == "commit-at":
+            group, topic, partition, offset, metadata = arguments
+            self.commit_at(group, topic, int(partition), int(offset), unpack(metadata).decode())
+            return [], []
+        if command == "committed":
+            group, topic, partition = arguments
+            offset, metadata = self.committed(group, topic, int(partition))
+            return ["-" if offset is None else offset, pack((metadata or "").encode())], []
+        if command == "alter":
+            group, topic, partition, offset = arguments
+            self.alter(group, topic, int(partition), int(offset))
+            return [], []
+        if command == "list":
+            return sorted(f"{topic}:{partition}={offset}" for topic, partition, offset in self.list(arguments[0])), []
         getattr(self, command)(arguments[0], *map(int, arguments[1:]))
         return [], []
 

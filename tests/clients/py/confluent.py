@@ -14,7 +14,7 @@ SECONDS = 20
 class Confluent(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max group cooperative static"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static alter"
     )
 
     def __init__(self, bootstrap):
@@ -141,6 +141,42 @@ class Confluent(Driver):
 
     def leave(self):
         self.member.close()
+
+    def _member(self, group, place):
+        consumer = ck.Consumer(self.settings | {"group.id": group, "enable.auto.commit": False})
+        consumer.assign([place])
+        return consumer
+
+    def _found(self, places):
+        for place in places:
+            if place.error:
+                raise ck.KafkaException(place.error)
+        return places
+
+    def commit_at(self, group, topic, partition, offset, metadata):
+        consumer = self._member(group, ck.TopicPartition(topic, partition))
+        try:
+            self._found(consumer.commit(offsets=[ck.TopicPartition(topic, partition, offset, metadata)], asynchronous=False))
+        finally:
+            consumer.close()
+
+    def committed(self, group, topic, partition):
+        place = ck.TopicPartition(topic, partition)
+        consumer = self._member(group, place)
+        try:
+            found = self._found(consumer.committed([place], timeout=SECONDS))[0]
+            return (found.offset if found.offset >= 0 else None), found.metadata
+        finally:
+            consumer.close()
+
+    def alter(self, group, topic, partition, offset):
+        places = [ck.TopicPartition(topic, partition, offset)]
+        done = self._one(self.admin.alter_consumer_group_offsets([ck.ConsumerGroupTopicPartitions(group, places)]))
+        self._found(done.topic_partitions)
+
+    def list(self, group):
+        found = self._one(self.admin.list_consumer_group_offsets([ck.ConsumerGroupTopicPartitions(group)]))
+        return [(place.topic, place.partition, place.offset) for place in self._found(found.topic_partitions)]
 
 
 Confluent(sys.argv[1]).serve()

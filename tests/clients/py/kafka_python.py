@@ -18,7 +18,7 @@ SECONDS = 20
 class KafkaPython(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header repeat-header null-key empty-key "
-        "tombstone empty-value consume create delete grow topics cluster offset offset-time group cooperative static"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time group cooperative static"
     )
 
     def __init__(self, bootstrap):
@@ -122,6 +122,28 @@ class KafkaPython(Driver):
 
     def leave(self):
         self.member.close()
+
+    def _member(self, group, place):
+        consumer = kafka.KafkaConsumer(group_id=group, enable_auto_commit=False, **self.settings)
+        consumer.assign([place])
+        return consumer
+
+    def commit_at(self, group, topic, partition, offset, metadata):
+        place = kafka.TopicPartition(topic, partition)
+        consumer = self._member(group, place)
+        try:
+            consumer.commit({place: kafka.OffsetAndMetadata(offset, metadata, -1)})
+        finally:
+            consumer.close()
+
+    def committed(self, group, topic, partition):
+        place = kafka.TopicPartition(topic, partition)
+        consumer = self._member(group, place)
+        try:
+            found = consumer.committed(place, metadata=True)
+            return (found.offset, found.metadata) if found else (None, "")
+        finally:
+            consumer.close()
 
 
 KafkaPython(sys.argv[1]).serve()
