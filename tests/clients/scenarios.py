@@ -344,6 +344,25 @@ class Scenarios:
         members.leave("a")
         self.report.saw("group-static", split="2+2", records=len(members.seen), undisturbed=True)
 
+    def group_consumer(self):
+        """group.protocol=consumer (KIP-848): two members share six partitions, one leaves, the other too; the next one goes on."""
+        topic = self._topic("group-consumer", 6)
+        self._numbered(topic, range(120), 6)
+        members = Members(self.start, topic + "-g", topic, "consumer")
+        members.join("a")
+        members.join("b")
+        members.until("3 partitions each", lambda: sorted(map(len, members.assigned.values())) == [3, 3])
+        members.until("all records", lambda: len(members.seen) == 120)
+        members.leave("b")
+        self._numbered(topic, range(120, 180), 6)
+        members.until("6 partitions and all records", lambda: len(members.assigned["a"]) == 6 and len(members.seen) == 180)
+        members.leave("a")
+        self._numbered(topic, range(180, 240), 6)
+        members.join("c")
+        members.until("what came meanwhile", lambda: len(members.assigned["c"]) == 6 and len(members.seen) == 240)
+        members.leave("c")
+        self.report.saw("group-consumer", split="3+3", after_leave=6, records=len(members.seen))
+
     def all(self):
         """(name, function) of everything this client can do."""
         can = self.can
@@ -373,6 +392,8 @@ class Scenarios:
             yield "group-split", lambda: self.group_split("default")
         if "cooperative" in can:
             yield "group-split-cooperative", lambda: self.group_split("cooperative")
+        if "consumer-protocol" in can:
+            yield "group-consumer", self.group_consumer
         if "static" in can:
             yield "group-static", self.group_static
         yield "auto-create", self.auto_create

@@ -96,6 +96,12 @@ LAYOUT = """
 60 DescribeCluster 0
 > cops:b etype:y@1+=1 fenced:b@2+
 < throttle:i err:h msg:s etype:y@1+ cluster:s controller:i brokers:[id:i host:s port:i rack:s fenced:b@2+] cops:i
+68 ConsumerGroupHeartbeat 0
+> group:s member:s epoch:i inst:s=null rack:s=null rebalance:i=-1 topics:*s=null regex:s@1+=null assignor:s=null owned:[id:u parts:*i]=null
+< throttle:i err:h msg:s member:s epoch:i interval:i
+69 ConsumerGroupDescribe 0
+> groups:*s ops:b
+< throttle:i groups:[err:h msg:s group:s state:s]
 75 DescribeTopicPartitions 0
 > topics:[name:s] limit:i=2000 cursor:(?topic:s p:i)=null
 < throttle:i topics:[err:h name:s id:u internal:b parts:[err:h p:i leader:i epoch:i replicas:*i isr:*i elr:*i lastelr:*i offline:*i] ops:i] cursor:(?topic:s p:i)

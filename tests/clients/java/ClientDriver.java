@@ -38,6 +38,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.AppInfoParser;
 
 /** Apache Kafka's Java client behind the driver protocol (../README.md): ClientDriver BOOTSTRAP. */
 public class ClientDriver {
@@ -53,6 +54,11 @@ public class ClientDriver {
     KafkaConsumer<byte[], byte[]> member;
     final ArrayDeque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
     final Map<TopicPartition, OffsetAndMetadata> given = new HashMap<>();
+
+    /** The consumer protocol of 3.9 is a preview. */
+    static String abilities() {
+        return AppInfoParser.getVersion().startsWith("3.") ? ABILITIES : ABILITIES + " consumer-protocol";
+    }
 
     ClientDriver(String bootstrap) {
         this.bootstrap = bootstrap;
@@ -96,7 +102,7 @@ public class ClientDriver {
 
     void handle(String command, String[] a, StringBuilder answer) throws Exception {
         switch (command) {
-            case "hello" -> answer.append('\t').append(ABILITIES.replace(' ', '\t'));
+            case "hello" -> answer.append('\t').append(abilities().replace(' ', '\t'));
             case "create" -> get(admin.createTopics(List.of(new NewTopic(a[0], Integer.parseInt(a[1]), Short.parseShort(a[2])))).all());
             case "delete" -> get(admin.deleteTopics(List.of(a[0])).all());
             case "grow" -> get(admin.createPartitions(Map.of(a[0], NewPartitions.increaseTo(Integer.parseInt(a[1])))).all());
@@ -190,8 +196,9 @@ public class ClientDriver {
     }
 
     void join(String group, String topic, String instance, String assignor) {
-        Properties settings = settings("group.id", group, "enable.auto.commit", "false", "auto.offset.reset", "earliest", "fetch.max.wait.ms", "200",
-                "session.timeout.ms", "6000", "heartbeat.interval.ms", "500");
+        Properties settings = settings("group.id", group, "enable.auto.commit", "false", "auto.offset.reset", "earliest", "fetch.max.wait.ms", "200");
+        if (assignor.equals("consumer")) settings.put("group.protocol", "consumer"); // its times are the server's
+        else settings.putAll(Map.of("session.timeout.ms", "6000", "heartbeat.interval.ms", "500"));
         if (!instance.equals("-")) settings.put("group.instance.id", instance);
         if (assignor.equals("cooperative")) settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
         member = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -218,6 +225,8 @@ public class ClientDriver {
         for (var place : member.assignment()) assigned.add(String.valueOf(place.partition()));
         answer.append('\t').append(assigned.isEmpty() ? "-" : String.join(",", assigned)).append('\t').append(found.size());
         for (var record : found) answer.append('\n').append(format(record));
+    }
+
     KafkaConsumer<byte[], byte[]> member(String group, TopicPartition place) {
         Properties settings = settings("group.id", group, "enable.auto.commit", "false");
         var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());

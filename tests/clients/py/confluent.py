@@ -14,7 +14,7 @@ SECONDS = 20
 class Confluent(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static alter"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter"
     )
 
     def __init__(self, bootstrap):
@@ -114,10 +114,10 @@ class Confluent(Driver):
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 500,
             "fetch.wait.max.ms": 200,
         }
+        # The times of the consumer protocol are the server's.
+        own |= {"group.protocol": "consumer"} if assignor == "consumer" else {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
         if instance:
             own["group.instance.id"] = instance
         if assignor == "cooperative":
