@@ -20,6 +20,7 @@
 #define GROUPS        2
 #define CLIENTS       7
 #define PARTS         12
+#define ROSTER_MAX    40 /* the dead count until their sessions end */
 #define REBALANCE_MAX 20000
 #define SESSION_MAX   12000
 #define EVENTS_MAX    400
@@ -47,16 +48,16 @@ struct op {
     /* what it points to */
     char group[8], member[ID_SIZE], instance[8];
     struct group_protocol protocols[3];
-    struct group_assignment assignments[CLIENTS + 2];
-    char ids[CLIENTS + 2][ID_SIZE];
-    uint8_t blobs[CLIENTS + 2][PARTS];
+    struct group_assignment assignments[ROSTER_MAX];
+    char ids[ROSTER_MAX][ID_SIZE];
+    uint8_t blobs[ROSTER_MAX][PARTS];
     /* the answer */
     enum group_outcome outcome;
     char new_id[ID_SIZE];
     int32_t generation;
     bool leads, skip;
     int roster_count;
-    char roster[CLIENTS + 2][ID_SIZE];
+    char roster[ROSTER_MAX][ID_SIZE];
 };
 
 enum event_kind { EVENT_REQUEST, EVENT_ANSWER, EVENT_LOST, EVENT_WAKE, EVENT_MISCHIEF };
@@ -175,6 +176,7 @@ static void op_done(struct group_call *call) {
         op->generation = op->join.generation;
         op->leads = op->outcome == GROUP_OK && str_equal(op->join.leader, op->join.member_id);
         op->skip = op->join.skip_assignment;
+        SIM(op->join.members.count <= ROSTER_MAX);
         while (group_members_next(&op->join.members, &m))
             text_of(op->roster[op->roster_count++], m.id);
     }

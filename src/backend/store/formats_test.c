@@ -293,7 +293,7 @@ static void append_any_kafka(struct rig *rig) {
     for (int i = 0; i < count; i++) {
         struct record_header headers[3];
         for (int h = 0; h < 3; h++)
-            headers[h] = (struct record_header){{"abc" + below(3), 1}, any_bytes(300)};
+            headers[h] = (struct record_header){{&"abc"[below(3)], 1}, any_bytes(300)};
         CHECK_EQ(batch_builder_add(&k, TIMESTAMP_MS - 1000 + below(10000000), -1,
                                    below(2) ? BYTES_NULL : any_bytes(300),
                                    below(9) ? any_bytes(3000) : BYTES_NULL, headers, (int32_t)below(4)),
