@@ -116,6 +116,9 @@ suite(tsan.hostile ALONE TIMEOUT 600 NEEDS build.tsan setup.python
 on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.release setup.peers)
 on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS setup.peers)
 on_binary(tsan. ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.tsan setup.peers)
+# The gateway in front of a second process, with faults between the two.
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka bridge ALONE TIMEOUT 600 NEEDS build.release setup.peers)
+on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka bridge ALONE TIMEOUT 600 NEEDS setup.peers)
 suite(asan.sanitized ALONE TIMEOUT 300 NEEDS setup.python COMMAND tests/sanitized/run ${CMAKE_BINARY_DIR}/iggy-gateway-kafka)
 suite(tsan.sanitized ALONE TIMEOUT 300 NEEDS build.tsan setup.python COMMAND tests/sanitized/run ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka)
 

@@ -1,0 +1,89 @@
+"""Other client libraries than librdkafka, with numbered batches, over a line with every fault: each has its own idea of when to send again.
+
+env: FAULTS_SEED, FAULTS_SECONDS as test_faults.py.
+"""
+
+import concurrent.futures
+import importlib.machinery
+import importlib.util
+import os
+import queue
+import sys
+import time
+
+import pytest
+from bridge import GENERATIONS, Bridge
+from faults import Faults
+from load import DEADLINE, Acks, Reader, create, ends_of, judge
+from test_faults import PLANS, SECONDS, SEED
+
+CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
+sys.path.insert(0, CLIENTS)
+from driver import ClientError  # noqa: E402
+from records import Record  # noqa: E402
+
+LIBRARIES = ["java-4.4", "franz-go", "sarama", "kafka-python"]
+PARTITIONS = 3
+BATCH = 20
+
+
+def clients():
+    """tests/clients/run as a module."""
+    loader = importlib.machinery.SourceFileLoader("clients_run", os.path.join(CLIENTS, "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("clients_run", loader))
+    loader.exec_module(module)
+    return module
+
+
+def write(library, bootstrap, topic, acks, end, logs):
+    """Batches of numbered records until `end`; (complaints, batches acknowledged, refusals)."""
+    driver = clients().start(library, bootstrap, logs)
+    numbers, good, refused = [0] * PARTITIONS, 0, []
+    try:
+        while time.monotonic() < end:
+            partition = (good + len(refused)) % PARTITIONS
+            first = numbers[partition]
+            numbers[partition] += BATCH
+            records = [Record(partition, b"k", f"{library}/{partition}/{number}/".encode()) for number in range(first, first + BATCH)]
+            try:
+                places = driver.produce(topic, records, idempotent=True)
+            except ClientError as error:
+                refused.append(str(error))
+                continue
+            good += 1
+            for number, (_, offset) in zip(range(first, first + BATCH), places):
+                acks.offsets[library, partition][number] = offset
+    except queue.Empty:
+        driver.kill()
+        return [f"{library} waits for ever"], good, refused
+    except RuntimeError as error:
+        return [f"{library}: {error}"], good, refused
+    driver.close()
+    return [], good, refused
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_other_libraries_lose_nothing_acknowledged(generation, tmp_path):
+    with Bridge(generation, between=lambda address: Faults(address, SEED)) as bridge, concurrent.futures.ThreadPoolExecutor(len(LIBRARIES)) as pool:
+        create(bridge.bootstrap, "t", PARTITIONS)
+        acks = Acks()
+        end = time.monotonic() + SECONDS + 3  # the time that a JVM takes to come up
+        bridge.proxy.begin(PLANS["everything"])
+        runs = {one: pool.submit(write, one, bridge.bootstrap, "t", acks, end, str(tmp_path)) for one in LIBRARIES}
+        time.sleep(SECONDS + 3)
+        bridge.proxy.calm()
+        complaints = []
+        for library, run in runs.items():
+            found, good, refused = run.result()
+            print(f"{library}: {good} batches acknowledged, {len(refused)} not: {sorted(set(refused))[:3]}")
+            complaints += found
+            if good == 0:
+                complaints.append(f"nothing of {library} was acknowledged: {refused[:2]}")
+        reader = Reader(bridge.bootstrap, "t", PARTITIONS)
+        reader.start()
+        missing = reader.read_to(ends_of(bridge.bootstrap, "t", PARTITIONS), DEADLINE)
+        reader.stopping = True
+        reader.join(10)
+        complaints += [f"the consumer gets no further than {one}" for one in missing] + reader.complaints
+        complaints += judge(reader.records, acks, set(LIBRARIES) if generation != "0.11" else set())
+        assert not complaints, f"FAULTS_SEED={SEED}: " + "; ".join(dict.fromkeys(complaints))
