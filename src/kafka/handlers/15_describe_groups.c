@@ -11,7 +11,8 @@
 
 #define NOT_FOUND_FROM   6
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
-#define OPERATIONS_ALL   328 /* read, delete, describe: what Kafka knows for a group */
+#define OPERATIONS_ALL \
+    3400 /* read, delete, describe, describe and alter configs: what Kafka knows for a group */
 
 struct describing {
     struct request *request;
