@@ -38,13 +38,12 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /** Apache Kafka's Java client behind the driver protocol (../README.md): ClientDriver BOOTSTRAP. */
 public class ClientDriver {
     static final String ABILITIES =
             "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key "
-                    + "empty-key tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static alter";
+                    + "empty-key tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter";
     static final int SECONDS = 20;
 
     final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
@@ -54,11 +53,6 @@ public class ClientDriver {
     KafkaConsumer<byte[], byte[]> member;
     final ArrayDeque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
     final Map<TopicPartition, OffsetAndMetadata> given = new HashMap<>();
-
-    /** The consumer protocol of 3.9 is a preview. */
-    static String abilities() {
-        return AppInfoParser.getVersion().startsWith("3.") ? ABILITIES : ABILITIES + " consumer-protocol";
-    }
 
     ClientDriver(String bootstrap) {
         this.bootstrap = bootstrap;
@@ -102,7 +96,7 @@ public class ClientDriver {
 
     void handle(String command, String[] a, StringBuilder answer) throws Exception {
         switch (command) {
-            case "hello" -> answer.append('\t').append(abilities().replace(' ', '\t'));
+            case "hello" -> answer.append('\t').append(ABILITIES.replace(' ', '\t'));
             case "create" -> get(admin.createTopics(List.of(new NewTopic(a[0], Integer.parseInt(a[1]), Short.parseShort(a[2])))).all());
             case "delete" -> get(admin.deleteTopics(List.of(a[0])).all());
             case "grow" -> get(admin.createPartitions(Map.of(a[0], NewPartitions.increaseTo(Integer.parseInt(a[1])))).all());
