@@ -359,7 +359,7 @@ TEST(a_stable_group_is_described_with_its_members) { /* D11-60 */
             CHECK(str_equal(g->group_state, STR("Stable")));
             CHECK(str_equal(g->protocol_type, STR("consumer")));
             CHECK(str_equal(g->protocol_data, STR("range")));
-            CHECK_EQ(g->authorized_operations, version >= 3 ? 328 : INT32_MIN);
+            CHECK_EQ(g->authorized_operations, version >= 3 ? 3400 : INT32_MIN);
             CHECK_EQ(g->members_count, 1);
             CHECK(str_equal(g->members[0].member_id, member));
             CHECK_EQ(g->members[0].group_instance_id.len, version >= 4 ? 1 : -1);
