@@ -69,6 +69,7 @@ struct event {
     struct op *op;
     int client, life;
     uint64_t wake;
+    uint64_t serial; /* of op: its memory may be another one's by then */
 };
 
 struct client {
@@ -414,7 +415,7 @@ static void give(struct op *op) {
         break;
     }
     if (!op->done && !sim.calm && chance(3)) /* its connection will break */
-        event_add(dice(5000), (struct event){.kind = EVENT_LOST, .op = op});
+        event_add(dice(5000), (struct event){.kind = EVENT_LOST, .op = op, .serial = op->serial});
 }
 
 static void restart(void) {
@@ -564,7 +565,7 @@ static void step(void) {
     } else if (e.kind == EVENT_LOST) {
         bool there = false; /* it may be answered by now */
         for (struct link *l = sim.ops.next; l != &sim.ops && !there; l = l->next)
-            there = container_of(l, struct op, all) == e.op && !e.op->done;
+            there = container_of(l, struct op, all) == e.op && e.op->serial == e.serial && !e.op->done;
         if (there) {
             e.op->lost = true;
             coordinator_cancel(sim.rig.c, &e.op->call, sim.rig.now);
