@@ -11,7 +11,8 @@
 
 #define NOT_FOUND_FROM   6
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
-#define OPERATIONS_ALL   328 /* read, delete, describe: what Kafka knows for a group */
+#define OPERATIONS_ALL \
+    3400 /* read, delete, describe, describe and alter configs: what Kafka knows for a group */
 
 struct describing {
     struct request *request;
@@ -108,8 +109,8 @@ static void group_finish(const struct request *r, struct describe_groups_res_gro
                                           (int)out->group_id.len, out->group_id.ptr);
     else if (out->error_code == KERR_GROUP_ID_NOT_FOUND)
         out->error_code = KERR_NONE;
-    out->authorized_operations =
-        describe_groups_in(r)->include_authorized_operations ? OPERATIONS_ALL : INT32_MIN;
+    bool shows = out->error_code == KERR_NONE && describe_groups_in(r)->include_authorized_operations;
+    out->authorized_operations = shows ? OPERATIONS_ALL : INT32_MIN;
 }
 
 static void describe_on_back(struct op *op) {
