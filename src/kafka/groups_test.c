@@ -143,8 +143,9 @@ static void guest_start_and_cancel_here(struct op *op) {
 }
 
 static void guest_start(struct guest *g) {
-    on_loop(g->rig, g->rig->here, g, guest_start_here);
-    on_loop(g->rig, g->rig->home, NULL, visit_end); /* it has begun */
+    struct rig *rig = g->rig; /* g goes when its call ends */
+    on_loop(rig, rig->here, g, guest_start_here);
+    on_loop(rig, rig->home, NULL, visit_end); /* it has begun */
 }
 
 static void guest_cancel(struct guest *g) {

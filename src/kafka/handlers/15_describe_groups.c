@@ -109,8 +109,8 @@ static void group_finish(const struct request *r, struct describe_groups_res_gro
                                           (int)out->group_id.len, out->group_id.ptr);
     else if (out->error_code == KERR_GROUP_ID_NOT_FOUND)
         out->error_code = KERR_NONE;
-    bool told = describe_groups_in(r)->include_authorized_operations && out->error_code == KERR_NONE;
-    out->authorized_operations = told ? OPERATIONS_ALL : INT32_MIN;
+    bool shows = out->error_code == KERR_NONE && describe_groups_in(r)->include_authorized_operations;
+    out->authorized_operations = shows ? OPERATIONS_ALL : INT32_MIN;
 }
 
 static void describe_on_back(struct op *op) {
