@@ -236,7 +236,27 @@ static enum status open_parts(struct store *s, struct store_error *error) {
     return st ? refuse_folder(s, error, st, "the catalog can't be read") : open_offsets(s, error);
 }
 
+#define RESERVE_FILE  "reserve"
+#define RESERVE_BYTES (1024 * 1024)
+
+void store_reserve_take(struct store *s) {
+    if (s->reserve_fd < 0 &&
+        file_open(s->env.dir_fd, RESERVE_FILE, O_RDWR | O_CREAT | O_NOFOLLOW, &s->reserve_fd))
+        return;
+    if (posix_fallocate(s->reserve_fd, 0, RESERVE_BYTES) != 0) { /* no half reserve on a full disk */
+        enum status ignored = file_cut(s->reserve_fd, 0);
+        (void)ignored;
+    }
+}
+
+bool store_reserve_give(struct store *s) {
+    int64_t size = 0;
+    return s->reserve_fd >= 0 && file_size(s->reserve_fd, &size) == ST_OK && size > 0 &&
+           file_cut(s->reserve_fd, 0) == ST_OK;
+}
+
 static void store_free(struct store *s) {
+    file_close(&s->reserve_fd);
     offsets_close(s->offsets);
     registry_release(&s->registry);
     catalog_close(s->catalog);
@@ -252,7 +272,7 @@ enum status store_open(const struct store_settings *settings, struct store **out
     struct store *s = mem_take_zeroed(1, sizeof *s);
     if (!s)
         return refuse(error, ST_NO_MEMORY, "%s: %s", settings->data_dir, status_text(ST_NO_MEMORY));
-    s->lock_fd = s->env.dir_fd = -1;
+    s->lock_fd = s->reserve_fd = s->env.dir_fd = -1;
     s->env.segment_bytes = settings->segment_bytes;
     s->env.segment_ms = settings->segment_ms;
     s->env.user_bytes = settings->user_bytes;
@@ -273,6 +293,7 @@ enum status store_open(const struct store_settings *settings, struct store **out
         store_free(s);
         return st;
     }
+    store_reserve_take(s);
     *out = s;
     return ST_OK;
 }

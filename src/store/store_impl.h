@@ -19,6 +19,7 @@ struct store {
     struct log_env env;
     char *data_dir; /* owned */
     int lock_fd;
+    int reserve_fd; /* of a file that keeps some room on the disk, for what makes room; -1: none */
     pthread_mutex_t catalog_lock; /* held over the catalog's I/O: one change of names at a time */
     struct catalog *catalog;
     struct registry registry;
@@ -31,6 +32,13 @@ struct store {
 static inline int64_t topic_parts(const struct topic *t) {
     return (int64_t)t->names_count + t->partitions_count + t->retired_count;
 }
+
+/*
+ * A full disk must not keep topics from being deleted, which writes to the catalog first: some room is held back, given up for that, and taken
+ * again when there is more. Both do what they can. With the catalog's lock. False: there was nothing to give up.
+ */
+void store_reserve_take(struct store *s);
+bool store_reserve_give(struct store *s);
 
 /* Of streams and topics alike: 1 to NAME_BYTES_MAX bytes. */
 bool store_name_is_possible(struct str name);

@@ -169,9 +169,14 @@ enum status store_topic_delete(struct store *s, struct topic *t) {
     pthread_mutex_lock(&t->change_lock);
     pthread_mutex_lock(&s->catalog_lock);
     enum status st = delete_locked(s, t);
+    if (st == ST_NO_SPACE && store_reserve_give(s))
+        st = delete_locked(s, t);
     pthread_mutex_unlock(&s->catalog_lock);
     if (!st)
         delete_files(s, t);
+    pthread_mutex_lock(&s->catalog_lock);
+    store_reserve_take(s);
+    pthread_mutex_unlock(&s->catalog_lock);
     pthread_mutex_unlock(&t->change_lock);
     return st;
 }

@@ -16,6 +16,20 @@ EXAMPLES = {
     "ListOffsets": lambda v: {"topics": [{"name": TOPIC, "parts": [{"p": 0, "ts": -1}]}]},
     "Metadata": lambda v: {"topics": [{"name": TOPIC}], "auto": False},
     "FindCoordinator": lambda v: {"key": "group", "keys": ["group"]} if v < 4 else {"keys": ["group"]},
+    "OffsetCommit": lambda v: {"group": "group", "gen": -1, "member": "", "topics": [{"name": TOPIC, "parts": [{"p": 0, "off": 1, "meta": "m"}]}]},
+    "OffsetFetch": lambda v: (
+        {"groups": [{"group": "group", "topics": [{"name": TOPIC, "parts": [0]}]}]} if v >= 8 else {"group": "group", "topics": [{"name": TOPIC, "parts": [0]}]}
+    ),
+    "JoinGroup": lambda v: {"group": "group", "session": 10000, "rebalance": 1000, "member": "none", "ptype": "consumer", "protos": [{"name": "range", "meta": b"m"}]},
+    "Heartbeat": lambda v: {"group": "group", "gen": 1, "member": "none"},
+    "LeaveGroup": lambda v: {"group": "group", "members": [{"member": "none"}]} if v >= 3 else {"group": "group", "member": "none"},
+    "SyncGroup": lambda v: {"group": "group", "gen": 1, "member": "none", "assigns": [{"member": "none", "data": b"a"}]},
+    "DescribeGroups": lambda v: {"groups": ["group"]},
+    "ListGroups": lambda v: {"states": ["Empty"], "types": ["classic"]},
+    "DeleteGroups": lambda v: {"groups": ["group-none"]},
+    "OffsetDelete": lambda v: {"group": "group-none", "topics": [{"name": TOPIC, "parts": [{"p": 0}]}]},
+    "ConsumerGroupHeartbeat": lambda v: {"group": "group", "member": "m", "epoch": -1, "topics": [TOPIC], "owned": [{"id": UUID, "parts": [0]}]},
+    "ConsumerGroupDescribe": lambda v: {"groups": ["group"]},
     "ApiVersions": lambda v: {"name": "hostile", "ver": "1"} if v >= 3 else {},
     "CreateTopics": lambda v: {
         "topics": [{"name": TOPIC + "-new", "n": 1, "rf": 1, "configs": [{"name": "retention.ms", "value": "1000"}]}],
