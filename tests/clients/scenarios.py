@@ -1,5 +1,6 @@
 """What every client library is tried with. A scenario asserts what any correct server must do and writes down what it saw."""
 
+import concurrent.futures
 import time
 from dataclasses import replace
 
@@ -18,8 +19,9 @@ def error_of(call, *arguments):
 
 
 class Members:
-    """The members of one group, each in a process of its own, polled in turn. What is read is committed at once. No number may be skipped,
-    and none read again below the last commit but one: a member may be told where to go on while its last commit is under way."""
+    """The members of one group, each in a process of its own, all polled at once: there are clients that join again when a join ended
+    between two polls. What is read is committed at once. No number may be skipped, and none read again below the last commit but one: a member may be told
+    where to go on while its last commit is under way."""
 
     def __init__(self, start, group, topic, assignor):
         self.start, self.group, self.topic, self.assignor = start, group, topic, assignor
@@ -31,16 +33,24 @@ class Members:
         self.drivers[name].join(self.group, self.topic, instance, self.assignor)
         self.assigned[name] = set()
 
+    @staticmethod
+    def _poll(driver):
+        assigned, records = driver.poll(50, 300)
+        return assigned, records, bool(records) and error_of(driver.commit) == "none"
+
     def _round(self):
-        for name, driver in self.drivers.items():
-            self.assigned[name], records = driver.poll(50, 300)
+        with concurrent.futures.ThreadPoolExecutor(len(self.drivers)) as pool:
+            polls = {name: pool.submit(self._poll, driver) for name, driver in self.drivers.items()}
+        for name, poll in polls.items():
+            self.assigned[name], records, committed = poll.result()
             for record in records:
                 least, _ = self.committed.get(record.partition, (0, 0))
                 expect(record.offset >= least, True, f"partition {record.partition}, committed up to {least}, offset {record.offset} of {name}")
                 self.seen.add(int(record.value))
-            if records and error_of(driver.commit) == "none":
-                ends = {record.partition: record.offset + 1 for record in records}
-                self.committed |= {partition: (self.committed.get(partition, (0, 0))[1], end) for partition, end in ends.items()}
+            ends = {record.partition: record.offset + 1 for record in records} if committed else {}
+            for partition, end in ends.items():
+                _, last = self.committed.get(partition, (0, 0))
+                self.committed[partition] = (last, max(last, end))
 
     def until(self, what, check, always=lambda: True):
         def goes_on():

@@ -1,9 +1,7 @@
 """kafka-python behind the driver protocol: kafka_python.py BOOTSTRAP"""
 
-import collections
 import logging
 import sys
-import threading
 import time
 
 import kafka
@@ -15,20 +13,6 @@ from records import Record
 
 logging.basicConfig(level=logging.CRITICAL)
 SECONDS = 20
-
-
-class Revoked(kafka.ConsumerRebalanceListener):
-    """What waits of a partition that is taken away comes again at its next owner."""
-
-    def __init__(self, waiting):
-        self.waiting = waiting
-
-    def on_partitions_revoked(self, revoked):
-        for message in [one for one in self.waiting if (one.topic, one.partition) in {tuple(place) for place in revoked}]:
-            self.waiting.remove(message)
-
-    def on_partitions_assigned(self, assigned):
-        pass
 
 
 class KafkaPython(Driver):
@@ -106,9 +90,9 @@ class KafkaPython(Driver):
             raise Failure("NOTHING", "no record and no error")
         return found
 
-    # A join that ends between two polls is begun again by the second one: this client has to be polled all the time. Records wait meanwhile.
     def join(self, group, topic, instance, assignor):
         self.member = kafka.KafkaConsumer(
+            topic,
             group_id=group,
             group_instance_id=instance,
             partition_assignment_strategy=[CooperativeStickyAssignor if assignor == "cooperative" else RangePartitionAssignor],
@@ -119,47 +103,24 @@ class KafkaPython(Driver):
             fetch_max_wait_ms=200,
             **self.settings,
         )
-        self.given, self.waiting, self.lock, self.failed, self.ends = {}, collections.deque(), threading.Lock(), None, threading.Event()
-        self.member.subscribe([topic], listener=Revoked(self.waiting))
-        self.pump = threading.Thread(target=self._pump, daemon=True)
-        self.pump.start()
-
-    def _pump(self):
-        while not self.ends.wait(0.01):
-            with self.lock:
-                try:
-                    for messages in self.member.poll(timeout_ms=100).values():
-                        self.waiting.extend(messages)
-                except Exception as error:
-                    self.failed = error
+        self.given = {}
 
     def poll(self, most, milliseconds):
         found, deadline = [], time.monotonic() + milliseconds / 1000
-        while len(found) < most and time.monotonic() < deadline and not self.failed:
-            if not self.waiting:
-                time.sleep(0.01)
-                continue
-            with self.lock:
-                taken = [self.waiting.popleft() for _ in range(min(most - len(found), len(self.waiting)))]
-            for message in taken:
-                headers = tuple(message.headers)
-                found.append(Record(message.partition, message.key, message.value, headers, message.timestamp, message.offset))
-                place = kafka.TopicPartition(message.topic, message.partition)
-                self.given[place] = kafka.OffsetAndMetadata(message.offset + 1, "", -1)
-        if self.failed:
-            failed, self.failed = self.failed, None
-            raise failed
+        while len(found) < most and (left := deadline - time.monotonic()) > 0:
+            for place, messages in self.member.poll(timeout_ms=int(left * 1000) + 1, max_records=most - len(found)).items():
+                for message in messages:
+                    headers = tuple(message.headers)
+                    found.append(Record(message.partition, message.key, message.value, headers, message.timestamp, message.offset))
+                self.given[place] = kafka.OffsetAndMetadata(messages[-1].offset + 1, "", -1)
         return {place.partition for place in self.member.assignment()}, found
 
     def commit(self):
         given, self.given = self.given, {}
         if given:
-            with self.lock:
-                self.member.commit(given)
+            self.member.commit(given)
 
     def leave(self):
-        self.ends.set()
-        self.pump.join()
         self.member.close()
 
     def _member(self, group, place):
