@@ -124,12 +124,12 @@ class JavaTools:
         return with_server("consumer-groups", *options, **more)
 
     def neutral(self, text):
-        """What a tool prints without what differs from run to run: words of each line, joined."""
+        """What a tool prints without what differs from run to run, as the order of the lines: their words, joined."""
         text = text.replace(self.topic, "T").replace(self.group, "G").replace(BOOTSTRAP, "B")
         text = re.sub(r"console-consumer-[0-9a-f-]{36}", "ID", text)
         text = re.sub(r"\S+ +\(\d+\)", "COORDINATOR", text)
         lines = [",".join(line.split()) for line in text.splitlines() if line.strip() and not re.match(r"\[\d{4}-|\s+at |Picked up", line)]
-        return ";".join(sorted(lines[:1]) + sorted(lines[1:])) or "nothing"
+        return ";".join(sorted(lines)) or "nothing"
 
     def described(self, *options):
         return self.neutral(self.groups("--describe", "--group", self.group, *options))

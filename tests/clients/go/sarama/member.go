@@ -12,6 +12,7 @@ import (
 
 // member is a consumer in a group. sarama pushes records from a goroutine a partition; they wait in a channel until Poll takes them.
 type member struct {
+	name    string
 	group   sarama.ConsumerGroup
 	cancel  context.CancelFunc
 	ended   chan struct{}
@@ -81,7 +82,7 @@ func (c client) Join(group, topic, instance, _ string) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	*c.member = member{group: consumer, cancel: cancel, ended: make(chan struct{}), waiting: make(chan pushed)}
+	*c.member = member{name: group, group: consumer, cancel: cancel, ended: make(chan struct{}), waiting: make(chan pushed)}
 	go func() {
 		defer close(c.member.ended)
 		for ctx.Err() == nil {
@@ -123,10 +124,36 @@ func (c client) Commit() error {
 		}
 		session.MarkMessage(one.message, "")
 	}
-	if len(given) > 0 {
-		session.Commit()
+	if len(given) == 0 {
+		return nil
 	}
-	return nil
+	session.Commit()
+	return c.isCommitted(given)
+}
+
+// isCommitted asks the server: sarama's Commit tells nobody when it failed.
+func (c client) isCommitted(given []pushed) error {
+	ends := map[int32]int64{}
+	var partitions []int32
+	for _, one := range given {
+		if _, there := ends[one.message.Partition]; !there {
+			partitions = append(partitions, one.message.Partition)
+		}
+		ends[one.message.Partition] = one.message.Offset + 1
+	}
+	topic := given[0].message.Topic
+	return c.admin(func(admin sarama.ClusterAdmin) error {
+		found, err := admin.ListConsumerGroupOffsets(c.member.name, map[string][]int32{topic: partitions})
+		if err != nil {
+			return err
+		}
+		for partition, end := range ends {
+			if block := found.GetBlock(topic, partition); block == nil || block.Offset < end {
+				return driver.Failure{Word: "UNCOMMITTED", Text: "the server has an older offset"}
+			}
+		}
+		return nil
+	})
 }
 
 func (c client) Leave() error {
