@@ -65,7 +65,7 @@ suite(check.cppcheck TIMEOUT 300 COMMAND tools/check_cppcheck)
 other_build(release QUICK)
 other_build(clang)
 other_build(fuzz)
-set(threaded net store backend_store) # what threads share
+set(threaded net store backend_store kafka) # what threads share
 list(TRANSFORM threaded APPEND _tests OUTPUT_VARIABLE targets)
 other_build(tsan ${targets} iggy-gateway-kafka)
 
