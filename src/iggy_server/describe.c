@@ -24,6 +24,15 @@ enum status describe_topic(struct server_request *r, const struct topic *t, stru
     return topic_options_show(t, r->version, &r->arena, out);
 }
 
+enum status describe_topics(struct server_request *r, struct topic *const *topics, int32_t count,
+                            struct iggy_topic **out) {
+    *out = arena_take_array(&r->arena, struct iggy_topic, count);
+    enum status st = *out ? ST_OK : ST_NO_MEMORY;
+    for (int32_t i = 0; !st && i < count; i++)
+        st = describe_topic(r, topics[i], &(*out)[i]);
+    return st;
+}
+
 enum status describe_partitions(struct server_request *r, struct topic *t, uint32_t count,
                                 struct iggy_partition **out) {
     static const uint8_t this_node[] = {0};

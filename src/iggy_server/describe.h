@@ -4,8 +4,10 @@
 
 #include "iggy_server/request.h"
 
-/* ST_NO_MEMORY, all three. */
+/* ST_NO_MEMORY, all four. */
 enum status describe_topic(struct server_request *r, const struct topic *t, struct iggy_topic *out) MUST_USE;
+enum status describe_topics(struct server_request *r, struct topic *const *topics, int32_t count,
+                            struct iggy_topic **out) MUST_USE;
 enum status describe_partitions(struct server_request *r, struct topic *t, uint32_t count,
                                 struct iggy_partition **out) MUST_USE;
 /* topics: of the stream. */

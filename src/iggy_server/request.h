@@ -96,6 +96,11 @@ uint32_t request_topic(struct server_request *r, const struct iggy_identifier *s
 uint32_t request_allowed(struct server_request *r, enum user_action action, uint32_t stream_id,
                          uint32_t topic_id);
 
+/* Both at once: the topic, which the user may act on. *out is held also where he may not. 0; 1009, 2010, 41. */
+uint32_t request_topic_for(struct server_request *r, enum user_action action,
+                           const struct iggy_identifier *stream, const struct iggy_identifier *topic,
+                           struct topic **out);
+
 /* P12: the context of a partition, in answers. And the check of one in a request: 0; 87: it means another incarnation. */
 struct iggy_partition_context partition_context(struct server_request *r, const struct topic *t,
                                                 uint32_t partition);

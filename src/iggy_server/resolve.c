@@ -31,6 +31,16 @@ uint32_t request_allowed(struct server_request *r, enum user_action action, uint
                : IGGY_ERR_UNAUTHORIZED;
 }
 
+uint32_t request_topic_for(struct server_request *r, enum user_action action,
+                           const struct iggy_identifier *stream, const struct iggy_identifier *topic,
+                           struct topic **out) {
+    uint32_t code = request_topic(r, stream, topic, out);
+    if (code)
+        return code;
+    const struct topic_info *info = topic_info(*out);
+    return request_allowed(r, action, info->stream_id, info->topic_id);
+}
+
 /* Another one for each partition of each topic that ever was; 0 would mean any. */
 static uint64_t incarnation_of(const struct topic *t, uint32_t partition) {
     const struct uuid *id = &topic_info(t)->id;

@@ -171,6 +171,8 @@ bool topic_deleted(const struct topic *t);
 
 /* The value of a setting as a copy (mem_free); NULL: not set, or no memory. */
 char *topic_setting(const struct topic *t, const char *key);
+/* Whether a setting is set to exactly this value. No allocation: for each request. */
+bool topic_setting_is(const struct topic *t, const char *key, const char *value);
 /* Call fn for each setting, under the topic's lock: short, and without calling back into the store. */
 void topic_settings_each(const struct topic *t, void (*fn)(void *user, const char *key, const char *value),
                          void *user);

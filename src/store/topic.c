@@ -107,6 +107,15 @@ struct partition *topic_partition(struct topic *t, int32_t index) {
     return p;
 }
 
+bool topic_setting_is(const struct topic *t, const char *key, const char *value) {
+    bool is = false;
+    pthread_rwlock_rdlock(lock_of(t));
+    for (int32_t i = 0; i < t->settings_count && !is; i++)
+        is = strcmp(t->settings[i].key, key) == 0 && strcmp(t->settings[i].value, value) == 0;
+    pthread_rwlock_unlock(lock_of(t));
+    return is;
+}
+
 char *topic_setting(const struct topic *t, const char *key) {
     char *value = NULL;
     pthread_rwlock_rdlock(lock_of(t));

@@ -6,11 +6,8 @@
 /* The topic, held (topic_unref), if its groups may be used. 0, or 1009, 2010, 41. */
 static uint32_t topic_of_groups(struct server_request *r, const struct iggy_identifier *stream,
                                 const struct iggy_identifier *topic, struct topic **out) {
-    struct topic *t;
-    uint32_t code = request_topic(r, stream, topic, &t);
-    if (code)
-        return code;
-    code = request_allowed(r, ACTION_READ_TOPIC, topic_info(t)->stream_id, topic_info(t)->topic_id);
+    struct topic *t = NULL;
+    uint32_t code = request_topic_for(r, ACTION_READ_TOPIC, stream, topic, &t);
     if (code)
         topic_unref(t);
     else

@@ -6,7 +6,6 @@
  * A batch is stored as it came; partition, offset and append time are filled in where it lies, in the frame.
  * What is acknowledged is written; where the topic's durability is `persisted`, on stable storage.
  */
-#include "base/mem.h"
 #include "iggy/batch.h"
 #include "iggy_server/request.h"
 #include "net/loop.h"
@@ -93,13 +92,6 @@ static uint32_t send_check(const struct send *send) {
     return batch_code(st ? st : iggy_batch_check(&b, true));
 }
 
-static bool topic_is_persisted(const struct topic *t) {
-    char *durability = topic_setting(t, "iggy.durability");
-    bool persisted = durability && strcmp(durability, "persisted") == 0;
-    mem_free(durability);
-    return persisted;
-}
-
 static void send_store(struct send *send) {
     struct server_request *r = send->request;
     send->append = (struct backend_append){
@@ -107,7 +99,7 @@ static void send_store(struct send *send) {
         .arena = &r->arena,
         .parts = &send->part,
         .parts_count = 1,
-        .durable = topic_is_persisted(send->topic),
+        .durable = topic_setting_is(send->topic, "iggy.durability", "persisted"),
         .deadline_ms = loop_now_ms(r->loop) + SEND_MS,
     };
     op_init(&send->append.op, r->loop, send_on_stored);

@@ -6,7 +6,6 @@
  * for the others where the topic's consumer_offset_durability is `persisted`.
  */
 #include "base/clock.h"
-#include "base/mem.h"
 #include "iggy_server/groups.h"
 #include "iggy_server/owner.h"
 #include "iggy_server/request.h"
@@ -27,11 +26,7 @@ static uint32_t target_find(struct server_request *r, const struct iggy_consumer
                             const struct iggy_identifier *stream, const struct iggy_identifier *topic,
                             struct target *t) {
     uint32_t number = iggy_consumer_number(&consumer->id);
-    uint32_t code = request_topic(r, stream, topic, &t->topic);
-    if (code)
-        return code;
-    const struct topic_info *info = topic_info(t->topic);
-    code = request_allowed(r, ACTION_POLL, info->stream_id, info->topic_id);
+    uint32_t code = request_topic_for(r, ACTION_POLL, stream, topic, &t->topic);
     if (code)
         return code;
     t->partition = topic_partition(t->topic, (int32_t)t->partition_id);
@@ -69,10 +64,7 @@ static uint32_t change_target(struct server_request *r, const struct iggy_store_
 static bool wants_sync(const struct target *t) {
     if (t->kind == IGGY_EXTERNAL_GROUP)
         return true;
-    char *durability = topic_setting(t->topic, "iggy.consumer_offset_durability");
-    bool persisted = durability && strcmp(durability, "persisted") == 0;
-    mem_free(durability);
-    return persisted;
+    return topic_setting_is(t->topic, "iggy.consumer_offset_durability", "persisted");
 }
 
 /* A consumer can have consumed only what is there, and a member only of its own partitions. */

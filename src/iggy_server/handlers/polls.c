@@ -135,11 +135,7 @@ static uint32_t poll_target(struct poll *p, const struct iggy_identifier *stream
     struct server_request *r = p->request;
     if (p->consumer.kind == IGGY_EXTERNAL_GROUP)
         return IGGY_ERR_INVALID_COMMAND;
-    uint32_t code = request_topic(r, stream, topic, &p->topic);
-    if (code)
-        return code;
-    const struct topic_info *info = topic_info(p->topic);
-    code = request_allowed(r, ACTION_POLL, info->stream_id, info->topic_id);
+    uint32_t code = request_topic_for(r, ACTION_POLL, stream, topic, &p->topic);
     if (code)
         return code;
     if (p->consumer.kind != IGGY_CONSUMER_GROUP) {
@@ -654,6 +650,29 @@ void poll_messages_deferred_handle(struct server_request *r) {
         poll_single(r, &in->poll, in->wait_us, in->min_count, in->bytes_max);
 }
 
+/* Whether a partition is named twice: ids, `stride` bytes apart. */
+static bool ids_repeat(const uint32_t *first, size_t stride, uint32_t count) {
+    const char *ids = (const char *)first;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (*(const uint32_t *)(const void *)(ids + i * stride) ==
+                *(const uint32_t *)(const void *)(ids + k * stride))
+                return true;
+    return false;
+}
+
+/* A poll of several partitions of a topic. NULL: the request has been refused. */
+static struct poll *poll_several(struct server_request *r, const struct iggy_consumer *consumer,
+                                 const struct iggy_identifier *stream, const struct iggy_identifier *topic,
+                                 uint32_t count) {
+    struct poll *p = poll_new(r, consumer, (int32_t)count);
+    uint32_t code = p ? poll_target(p, stream, topic) : 0;
+    if (!code)
+        return p;
+    request_refuse(r, code);
+    return NULL;
+}
+
 /* One partition of a fetch; its own errors stand in its section. */
 static void fetch_part(struct poll *p, struct poll_part *part, const struct iggy_fetch_partition *in) {
     part->partition_id = in->partition_id;
@@ -687,21 +706,14 @@ void wait_for_messages_handle(struct server_request *r) {
     const struct iggy_wait_for_messages_req *in = wait_for_messages_in(r);
     bool sound = wait_is_sound(in->wait_us, in->request_timeout_us) && in->request_timeout_us > 0 &&
                  in->partitions_count > 0 && in->partitions_count <= IGGY_FETCH_PARTITIONS_MAX;
-    for (uint32_t i = 0; sound && i < in->partitions_count; i++)
-        for (uint32_t k = 0; k < i; k++)
-            sound = sound && in->partitions[i].partition_id != in->partitions[k].partition_id;
-    if (!sound) {
+    if (!sound ||
+        ids_repeat(&in->partitions[0].partition_id, sizeof in->partitions[0], in->partitions_count)) {
         request_refuse(r, IGGY_ERR_INVALID_COMMAND);
         return;
     }
-    struct poll *p = poll_new(r, &in->consumer, (int32_t)in->partitions_count);
+    struct poll *p = poll_several(r, &in->consumer, &in->stream, &in->topic, in->partitions_count);
     if (!p)
         return;
-    uint32_t code = poll_target(p, &in->stream, &in->topic);
-    if (code) {
-        request_refuse(r, code);
-        return;
-    }
     p->is_wait = true;
     p->bytes_max = POLL_BYTES_MAX;
     p->count = p->min_count = 1;
@@ -711,29 +723,17 @@ void wait_for_messages_handle(struct server_request *r) {
     poll_begin(p);
 }
 
-static bool partitions_repeat(const struct iggy_fetch_messages_req *in) {
-    for (uint32_t i = 0; i < in->partitions_count; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (in->partitions[i].partition_id == in->partitions[k].partition_id)
-                return true;
-    return false;
-}
-
 void fetch_messages_handle(struct server_request *r) {
     const struct iggy_fetch_messages_req *in = fetch_messages_in(r);
     if (!wait_is_sound(in->wait_us, in->request_timeout_us) || in->partitions_count == 0 ||
-        in->partitions_count > IGGY_FETCH_PARTITIONS_MAX || in->count == 0 || partitions_repeat(in)) {
+        in->partitions_count > IGGY_FETCH_PARTITIONS_MAX || in->count == 0 ||
+        ids_repeat(&in->partitions[0].partition_id, sizeof in->partitions[0], in->partitions_count)) {
         request_refuse(r, IGGY_ERR_INVALID_COMMAND);
         return;
     }
-    struct poll *p = poll_new(r, &in->consumer, (int32_t)in->partitions_count);
+    struct poll *p = poll_several(r, &in->consumer, &in->stream, &in->topic, in->partitions_count);
     if (!p)
         return;
-    uint32_t code = poll_target(p, &in->stream, &in->topic);
-    if (code) {
-        request_refuse(r, code);
-        return;
-    }
     p->is_fetch = true;
     p->bytes_max = in->bytes_max < POLL_BYTES_MAX ? in->bytes_max : POLL_BYTES_MAX;
     p->count = in->count;

@@ -27,11 +27,8 @@ void get_stream_handle(struct server_request *r) {
     enum status st = topics_of_stream(r, info.id, &topics, &count);
     if (!st)
         st = describe_stream(r, &info, topics, count, &answer.stream);
-    answer.topics = st ? NULL : arena_take_array(&r->arena, struct iggy_topic, count);
-    if (!st && !answer.topics)
-        st = ST_NO_MEMORY;
-    for (int32_t i = 0; !st && i < count; i++)
-        st = describe_topic(r, topics[i], &answer.topics[i]);
+    if (!st)
+        st = describe_topics(r, topics, count, &answer.topics);
     answer.topics_count = (uint32_t)count;
     if (st)
         request_refuse(r, code_of_status(st));

@@ -73,12 +73,9 @@ void get_topics_handle(struct server_request *r) {
         return;
     }
     enum status st = topics_of_stream(r, info.id, &topics, &count);
-    answer.topics = st ? NULL : arena_take_array(&r->arena, struct iggy_topic, count);
+    if (!st)
+        st = describe_topics(r, topics, count, &answer.topics);
     answer.topics_count = (uint32_t)count;
-    if (!st && !answer.topics)
-        st = ST_NO_MEMORY;
-    for (int32_t i = 0; !st && i < count; i++)
-        st = describe_topic(r, topics[i], &answer.topics[i]);
     if (st)
         request_refuse(r, code_of_status(st));
     else
@@ -167,16 +164,6 @@ void create_topic_handle(struct server_request *r) {
 
 /* ---- changing ---- */
 
-/* The topic, held even on failure where it was found, which the user may manage. 0; 1009, 2010, 41. */
-static uint32_t managed_topic(struct server_request *r, const struct iggy_identifier *stream,
-                              const struct iggy_identifier *topic, struct topic **out) {
-    uint32_t code = request_topic(r, stream, topic, out);
-    if (code)
-        return code;
-    const struct topic_info *info = topic_info(*out);
-    return request_allowed(r, ACTION_MANAGE_TOPIC, info->stream_id, info->topic_id);
-}
-
 /* name.len -1: as it is. */
 static uint32_t topic_change(struct server_request *r, struct topic *t, struct str name,
                              const struct topic_settings *settings) {
@@ -195,7 +182,7 @@ void update_topic_handle(struct server_request *r) {
     const struct iggy_update_topic_req *in = update_topic_in(r);
     struct topic_settings settings;
     struct topic *t = NULL;
-    uint32_t code = managed_topic(r, &in->stream, &in->topic, &t);
+    uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, &t);
     if (!code) {
         struct topic_patch patch = {.options = in->options,
                                     .version = r->version,
@@ -224,7 +211,7 @@ static uint32_t topic_update_resource(struct server_request *r, const struct igg
     struct topic_settings settings;
     struct topic *t = NULL;
     struct topic_patch patch = {.options = in->options, .version = r->version, .name = STR_NULL};
-    uint32_t code = managed_topic(r, &in->stream, &in->topic, &t);
+    uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, &t);
     if (!code && ((in->options.len <= 0 && in->reset_count == 0) || tlv_check_options(in->options)))
         code = IGGY_ERR_INVALID_COMMAND;
     if (!code) {
@@ -271,7 +258,7 @@ uint32_t topic_purge(struct topic *t) {
 void purge_topic_handle(struct server_request *r) {
     const struct iggy_topic_req *in = purge_topic_in(r);
     struct topic *t = NULL;
-    uint32_t code = managed_topic(r, &in->stream, &in->topic, &t);
+    uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, &t);
     if (!code)
         code = topic_purge(t);
     topic_unref(t);
@@ -281,7 +268,7 @@ void purge_topic_handle(struct server_request *r) {
 void delete_segments_handle(struct server_request *r) {
     const struct iggy_delete_segments_req *in = delete_segments_in(r);
     struct topic *t = NULL;
-    uint32_t code = managed_topic(r, &in->stream, &in->topic, &t);
+    uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, &t);
     struct partition *p =
         code || in->partition_id > INT32_MAX ? NULL : topic_partition(t, (int32_t)in->partition_id);
     if (!code && !p)
@@ -315,7 +302,7 @@ void delete_topic_handle(struct server_request *r) {
     struct topic_delete *d = request_take(r, 1, sizeof *d);
     if (!d)
         return;
-    uint32_t code = managed_topic(r, &in->stream, &in->topic, &t);
+    uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, &t);
     if (code) {
         topic_unref(t);
         request_refuse(r, code);
@@ -337,20 +324,13 @@ void delete_topic_handle(struct server_request *r) {
 
 /* ---- partitions ---- */
 
-static bool topic_is_fixed(const struct topic *t) {
-    char *policy = topic_setting(t, RESIZE_POLICY);
-    bool fixed = policy && strcmp(policy, "fixed") == 0;
-    mem_free(policy);
-    return fixed;
-}
-
 /* The topic of a request that changes the number of partitions. 0; 1009, 2010, 41, 2015, 2023. */
 static uint32_t resized_topic(struct server_request *r, const struct iggy_partitions_req *in,
                               struct topic **out) {
-    uint32_t code = managed_topic(r, &in->stream, &in->topic, out);
+    uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, out);
     if (!code && (in->partitions_count == 0 || in->partitions_count > IGGY_PARTITIONS_MAX))
         code = IGGY_ERR_TOO_MANY_PARTITIONS;
-    if (!code && topic_is_fixed(*out))
+    if (!code && topic_setting_is(*out, RESIZE_POLICY, "fixed"))
         code = IGGY_ERR_PARTITION_RESIZE_DISABLED;
     return code;
 }
