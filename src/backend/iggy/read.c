@@ -8,36 +8,13 @@
 #include "bridge/message_map.h"
 #include "net/loop.h"
 
-#define MAP_INLINE_BYTES    (32 * 1024) /* of messages: what a loop maps itself, in some 50 us */
-#define MESSAGE_BYTES_GUESS 1024
-#define VIEW_OLD_MS         30000 /* D2-51 */
-#define VIEW_WAIT_MS        2000  /* for a newer one, where an old one can do */
+#define MAP_INLINE_BYTES (32 * 1024) /* of messages: what a loop maps itself, in some 50 us */
+#define VIEW_OLD_MS      30000       /* D2-51 */
+#define VIEW_WAIT_MS     2000        /* for a newer one, where an old one can do */
 
 static void read_on_view(struct op *op);
 static void read_on_judge(struct op *op);
 static void read_map(struct reading *r);
-
-int64_t view_message_bytes(const struct view_partition *p) {
-    uint64_t bytes = p->messages_count > 0 ? p->size_bytes / p->messages_count : 0;
-    if (bytes == 0)
-        return MESSAGE_BYTES_GUESS;
-    if (bytes < IGGY_MESSAGE_HEADER_BYTES)
-        return IGGY_MESSAGE_HEADER_BYTES;
-    return bytes > INT32_MAX ? INT32_MAX : (int64_t)bytes;
-}
-
-int64_t view_end(const struct view_partition *p) {
-    if (p->messages_count == 0 && p->current_offset == 0)
-        return 0;
-    return p->current_offset < INT64_MAX ? (int64_t)p->current_offset + 1 : INT64_MAX;
-}
-
-int64_t view_bytes_from(const struct view_partition *p, int64_t offset) {
-    int64_t messages = offset >= 0 ? view_end(p) - offset : 0;
-    if (messages <= 0)
-        return 0;
-    return (messages < INT32_MAX ? messages : INT32_MAX) * view_message_bytes(p);
-}
 
 /* The offset of the oldest one. */
 static int64_t view_start(const struct view_partition *p) {

@@ -110,13 +110,6 @@ void poll_one(const struct read_part *p, int64_t offset, uint32_t count, struct 
 /* read.c, for watch.c: give the records back; those of answers that are kept stay. */
 void reading_drop_records(struct reading *r);
 
-/* What a message takes, by the view; a guess where it shows none. */
-int64_t view_message_bytes(const struct view_partition *p);
-/* The offset after the last one, by the view. */
-int64_t view_end(const struct view_partition *p);
-/* About what the messages from offset on take, by the view; 0: it shows none there. */
-int64_t view_bytes_from(const struct view_partition *p, int64_t offset);
-
 #define READ_CONSUMER "iggy-gateway-kafka" /* whose polls these are; they store no offset */
 
 static inline bool view_fetches(const struct topic_view *v) {

@@ -15,11 +15,13 @@
 
 #include "backend/iggy/listing.h"
 #include "base/mem.h"
+#include "iggy/batch.h"
 #include "net/loop.h"
 
-#define BUCKETS          256
-#define ANSWER_BYTES_MAX ((size_t)64 << 20) /* a decoded topic: of 100 bytes a partition */
-#define PARTITIONS_MAX   1000000            /* as many as Iggy can number */
+#define BUCKETS             256
+#define ANSWER_BYTES_MAX    ((size_t)64 << 20) /* a decoded topic: of 100 bytes a partition */
+#define PARTITIONS_MAX      1000000            /* as many as Iggy can number */
+#define MESSAGE_BYTES_GUESS 1024
 
 /* A topic that has a view, or is being looked up. */
 struct entry {
@@ -372,6 +374,28 @@ struct topic_view *view_peek(struct bridge_loop *l, struct str name) {
 struct topic_view *view_peek_id(struct bridge_loop *l, const struct uuid *id) {
     struct entry *e = entry_find_id(l->views, id);
     return e ? e->view : NULL;
+}
+
+int64_t view_message_bytes(const struct view_partition *p) {
+    uint64_t bytes = p->messages_count > 0 ? p->size_bytes / p->messages_count : 0;
+    if (bytes == 0)
+        return MESSAGE_BYTES_GUESS;
+    if (bytes < IGGY_MESSAGE_HEADER_BYTES)
+        return IGGY_MESSAGE_HEADER_BYTES;
+    return bytes > INT32_MAX ? INT32_MAX : (int64_t)bytes;
+}
+
+int64_t view_end(const struct view_partition *p) {
+    if (p->messages_count == 0 && p->current_offset == 0)
+        return 0;
+    return p->current_offset < INT64_MAX ? (int64_t)p->current_offset + 1 : INT64_MAX;
+}
+
+int64_t view_bytes_from(const struct view_partition *p, int64_t offset) {
+    int64_t messages = offset >= 0 ? view_end(p) - offset : 0;
+    if (messages <= 0)
+        return 0;
+    return (messages < INT32_MAX ? messages : INT32_MAX) * view_message_bytes(p);
 }
 
 void view_ref(struct topic_view *v) {

@@ -50,6 +50,13 @@ void view_get(struct bridge_loop *l, struct view_want *want);
 struct topic_view *view_peek(struct bridge_loop *l, struct str name);
 struct topic_view *view_peek_id(struct bridge_loop *l, const struct uuid *id);
 
+/* What a message takes, by the view; a guess where it shows none. */
+int64_t view_message_bytes(const struct view_partition *p);
+/* The offset after the last one, by the view. */
+int64_t view_end(const struct view_partition *p);
+/* About what the messages from offset on take, by the view; 0: it shows none there. */
+int64_t view_bytes_from(const struct view_partition *p, int64_t offset);
+
 void view_ref(struct topic_view *v);
 void view_unref(struct topic_view *v); /* takes NULL */
 
