@@ -54,6 +54,14 @@ static inline struct str str_of(const char *text) {
 static inline bool str_equal(struct str a, struct str b) {
     return a.len == b.len && (a.len <= 0 || memcmp(a.ptr, b.ptr, (size_t)a.len) == 0);
 }
+/* By bytes, a shorter text before a longer one that begins with it: below, at or above 0. */
+static inline int str_compare(struct str a, struct str b) {
+    int32_t common = a.len < b.len ? a.len : b.len;
+    int order = common > 0 ? memcmp(a.ptr, b.ptr, (size_t)common) : 0;
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+/* Without white space (isspace in the C locale) at both ends. */
+struct str str_trimmed(struct str s);
 static inline bool uuid_equal(const struct uuid *a, const struct uuid *b) {
     return memcmp(a->b, b->b, sizeof a->b) == 0;
 }

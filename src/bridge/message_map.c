@@ -88,10 +88,7 @@ static enum status headers_read(struct message_map *m, struct bytes block, struc
 }
 
 static int names_compare(const void *a, const void *b) {
-    struct str left = ((const struct record_header *)a)->key, right = ((const struct record_header *)b)->key;
-    int32_t common = left.len < right.len ? left.len : right.len;
-    int order = common > 0 ? memcmp(left.ptr, right.ptr, (size_t)common) : 0;
-    return order ? order : left.len - right.len;
+    return str_compare(((const struct record_header *)a)->key, ((const struct record_header *)b)->key);
 }
 
 static bool is_ascending(const struct record_header *headers, int32_t count) {

@@ -73,12 +73,6 @@ static void plan_timestamp(const struct records_map *m, struct plan *out) {
     out->keep_timestamp = out->origin_us != us || ms == 0 || ms < TIMESTAMP_NONE || ms > TIMESTAMP_MS_MAX;
 }
 
-static int names_compare(struct str a, struct str b) {
-    int32_t common = a.len < b.len ? a.len : b.len;
-    int order = common > 0 ? memcmp(a.ptr, b.ptr, (size_t)common) : 0;
-    return order ? order : a.len - b.len;
-}
-
 /*
  * What the record's headers take as user headers. -1: they can't be such: E-20, and the order that every reader of Iggy's maps gives back,
  * each name once (H-19).
@@ -92,7 +86,7 @@ static int64_t native_headers_bytes(const struct record *r) {
         if (record_header_next(&at, &h) || h.value.len < 1 || h.value.len > TLV_FIELD_BYTES_MAX ||
             h.key.len > NAME_BYTES_MAX)
             return -1;
-        if ((i > 0 && names_compare(before, h.key) >= 0) || !utf8_is_valid(h.key.ptr, (size_t)h.key.len))
+        if ((i > 0 && str_compare(before, h.key) >= 0) || !utf8_is_valid(h.key.ptr, (size_t)h.key.len))
             return -1;
         before = h.key;
         bytes += (int64_t)tlv_bytes(MARKER_BYTES(MARKER_HEADER) + (size_t)h.key.len, (size_t)h.value.len);

@@ -48,12 +48,6 @@ static bool is_iggy_name(struct str name) {
     return name.ptr[0] != ' ' && name.ptr[name.len - 1] != ' ';
 }
 
-static int str_compare(struct str a, struct str b) {
-    int32_t common = a.len < b.len ? a.len : b.len;
-    int order = common > 0 ? memcmp(a.ptr, b.ptr, (size_t)common) : 0;
-    return order ? order : a.len - b.len;
-}
-
 static int place_compare(const struct topic_map_entry *e, const struct iggy_place *place) {
     int order = str_compare(str_of(e->stream), place->stream);
     return order ? order : str_compare(str_of(e->topic), place->topic);

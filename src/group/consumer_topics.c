@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 static int compare_name(const void *key, const void *row) {
-    return text_compare(*(const struct str *)key, ((const struct consumer_name *)row)->name);
+    return str_compare(*(const struct str *)key, ((const struct consumer_name *)row)->name);
 }
 
 static int compare_rows(const void *a, const void *b) {
-    return text_compare((*(struct consumer_name *const *)a)->name, (*(struct consumer_name *const *)b)->name);
+    return str_compare((*(struct consumer_name *const *)a)->name, (*(struct consumer_name *const *)b)->name);
 }
 
 /* --- slots --------------------------------------------------------------------------------------------------------------------- */

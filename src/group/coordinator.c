@@ -76,7 +76,7 @@ void keep_free(struct coordinator *c, void *ptr) {
 /* --- the table ----------------------------------------------------------------------------------------------------------------- */
 
 static int compare_group(const void *key, const void *row) {
-    return text_compare(*(const struct str *)key, ((const struct group *)row)->id);
+    return str_compare(*(const struct str *)key, ((const struct group *)row)->id);
 }
 
 struct group *group_find(const struct coordinator *c, struct str id) {

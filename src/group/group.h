@@ -93,9 +93,6 @@ enum group_outcome member_validate(const struct group *g, struct str id, struct 
 /* "<prefix>-<uuid>" into out, which has room for prefix and 37 bytes. */
 struct str member_id_make(struct coordinator *c, struct str prefix, char *out);
 
-/* Less than 0, 0 or more, by bytes. */
-int text_compare(struct str a, struct str b);
-
 /* A member's client id: at most 255 bytes, no character cut in two. */
 struct str text_cut(struct str s);
 

@@ -5,12 +5,6 @@
 
 #define CLIENT_TEXT_BYTES_MAX 255
 
-int text_compare(struct str a, struct str b) {
-    int32_t common = a.len < b.len ? a.len : b.len;
-    int order = common > 0 ? memcmp(a.ptr, b.ptr, (size_t)common) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 struct str text_cut(struct str s) {
     if (s.len <= CLIENT_TEXT_BYTES_MAX)
         return s;
@@ -61,11 +55,11 @@ void member_free(struct group_member *m) {
 }
 
 static int compare_id(const void *key, const void *row) {
-    return text_compare(*(const struct str *)key, ((const struct group_member *)row)->id);
+    return str_compare(*(const struct str *)key, ((const struct group_member *)row)->id);
 }
 
 static int compare_instance(const void *key, const void *row) {
-    return text_compare(*(const struct str *)key, ((const struct group_member *)row)->instance);
+    return str_compare(*(const struct str *)key, ((const struct group_member *)row)->instance);
 }
 
 struct group_member *member_find(const struct group *g, struct str id) {

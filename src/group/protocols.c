@@ -2,7 +2,7 @@
 #include "group/classic.h"
 
 static int compare_name(const void *key, const void *row) {
-    return text_compare(*(const struct str *)key, ((const struct protocol *)row)->name);
+    return str_compare(*(const struct str *)key, ((const struct protocol *)row)->name);
 }
 
 static struct protocol *protocol_find(const struct classic_group *g, struct str name) {

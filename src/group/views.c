@@ -158,7 +158,7 @@ bool group_list_next(struct group_list *list, struct group_listed *out) {
         c && list->offsets_at < list->with_offsets_count ? &list->with_offsets[list->offsets_at] : NULL;
     if (!g && !offsets)
         return false;
-    int order = !g ? 1 : !offsets ? -1 : text_compare(g->id, *offsets);
+    int order = !g ? 1 : !offsets ? -1 : str_compare(g->id, *offsets);
     list->at += order <= 0;
     list->offsets_at += order >= 0;
     if (order > 0)

@@ -50,7 +50,7 @@ int32_t topic_configs_count(void) {
 }
 
 static int row_compare(const void *name, const void *row) {
-    return topic_name_compare(*(const struct str *)name, ((const struct config_row *)row)->name);
+    return str_compare(*(const struct str *)name, ((const struct config_row *)row)->name);
 }
 
 int32_t topic_config_find(struct str name) {
@@ -59,14 +59,6 @@ int32_t topic_config_find(struct str name) {
 }
 
 /* ---- what is well formed ---- */
-
-static struct str trimmed(struct str s) {
-    while (s.len > 0 && isspace((unsigned char)s.ptr[0]))
-        s = (struct str){s.ptr + 1, s.len - 1};
-    while (s.len > 0 && isspace((unsigned char)s.ptr[s.len - 1]))
-        s.len--;
-    return s;
-}
 
 /* The part of s before the separator; s becomes what follows it. False: nothing is left. */
 static bool next_part(struct str *s, char separator, struct str *part) {
@@ -187,7 +179,7 @@ static struct str check_list(const struct complaint *c) {
     bool any =
         str_equal(c->value, STR("")) || (c->row->rule == RULE_REPLICAS && str_equal(c->value, STR("*")));
     while (!any && next_part(&rest, ',', &part)) {
-        part = trimmed(part);
+        part = str_trimmed(part);
         if (c->row->rule == RULE_REPLICAS && !is_replica(part))
             return complain(c, "it must be '*' or a list of [partitionId]:[brokerId]");
         if (c->row->choices && !is_one_of(part, c->row->choices))
@@ -223,7 +215,7 @@ static struct str check_form(const struct complaint *c) {
 static bool list_holds(struct str list, struct str wanted) {
     struct str part;
     while (next_part(&list, ',', &part))
-        if (str_equal(trimmed(part), wanted))
+        if (str_equal(str_trimmed(part), wanted))
             return true;
     return false;
 }
@@ -250,7 +242,7 @@ static struct str check_accepted(const struct kafka_settings *settings, const st
 /* The value as it is remembered goes to *out. len 0 of the outcome: nothing is wrong. */
 static struct str check_value(const struct kafka_settings *settings, struct arena *a, int32_t row,
                               struct str value, struct backend_setting *out) {
-    const struct complaint c = {a, &rows[row], trimmed(value)};
+    const struct complaint c = {a, &rows[row], str_trimmed(value)};
     struct str problem = check_form(&c);
     if (problem.ptr && problem.len == 0)
         problem = check_accepted(settings, &c);

@@ -233,7 +233,7 @@ TEST(what_the_server_shows_of_itself_is_in_name_order_and_true) {
     bool found = false;
     for (int32_t i = 0; i < count; i++) {
         if (i > 0)
-            CHECK(topic_name_compare(shown[i - 1].name, shown[i].name) < 0);
+            CHECK(str_compare(shown[i - 1].name, shown[i].name) < 0);
         if (str_equal(shown[i].name, STR("num.partitions"))) {
             CHECK(str_equal(shown[i].value, STR("3")));
             found = true;

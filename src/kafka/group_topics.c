@@ -62,7 +62,7 @@ void group_topics_stop(struct group_topics *t) {
 /* ---- rows ---- */
 
 static int compare_name(const void *name, const void *row) {
-    return topic_name_compare(*(const struct str *)name, ((const struct topic_row *)row)->name);
+    return str_compare(*(const struct str *)name, ((const struct topic_row *)row)->name);
 }
 
 /* Rows that keep says no to go. */

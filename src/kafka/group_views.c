@@ -3,17 +3,11 @@
 #include "kafka/errors.h"
 #include "net/loop.h"
 
-static int name_compare(struct str a, struct str b) {
-    int32_t len = a.len < b.len ? a.len : b.len;
-    int order = len > 0 ? memcmp(a.ptr, b.ptr, (size_t)len) : 0;
-    return order != 0 ? order : a.len - b.len;
-}
-
 bool groups_listed(const struct backend_groups *list, struct str group) {
     int32_t low = 0, high = list->groups_count;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        int order = name_compare(list->groups[middle], group);
+        int order = str_compare(list->groups[middle], group);
         if (order == 0)
             return true;
         if (order < 0)

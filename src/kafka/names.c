@@ -7,7 +7,7 @@
 static int key_compare(const struct name_key *a, const struct name_key *b) {
     if (a->number != b->number)
         return a->number < b->number ? -1 : 1;
-    return topic_name_compare(a->name, b->name);
+    return str_compare(a->name, b->name);
 }
 
 /* Equal keys stay in the order of the request. */

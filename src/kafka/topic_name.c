@@ -52,9 +52,3 @@ bool topic_name_collides(struct str a, struct str b) {
 bool topic_name_is_internal(struct str name) {
     return str_equal(name, STR("__consumer_offsets")) || str_equal(name, STR("__transaction_state"));
 }
-
-int topic_name_compare(struct str a, struct str b) {
-    int32_t shorter = a.len < b.len ? a.len : b.len;
-    int order = shorter > 0 ? memcmp(a.ptr, b.ptr, (size_t)shorter) : 0;
-    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}

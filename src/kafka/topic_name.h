@@ -22,6 +22,4 @@ bool topic_name_collides(struct str a, struct str b);
 /* Kafka's own topics, as Metadata marks them. */
 bool topic_name_is_internal(struct str name);
 
-/* Byte order, as Kafka sorts them: < 0, 0 or > 0. Neither is null. */
-int topic_name_compare(struct str a, struct str b);
 #endif

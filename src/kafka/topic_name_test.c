@@ -64,11 +64,11 @@ TEST(names_that_differ_only_in_dots_and_underscores_collide) {
 }
 
 TEST(topic_names_are_ordered_by_bytes) {
-    CHECK(topic_name_compare(STR("a"), STR("b")) < 0);
-    CHECK(topic_name_compare(STR("b"), STR("a")) > 0);
-    CHECK(topic_name_compare(STR("a"), STR("ab")) < 0);
-    CHECK(topic_name_compare(STR("ab"), STR("a")) > 0);
-    CHECK(topic_name_compare(STR(""), STR("a")) < 0);
-    CHECK_EQ(topic_name_compare(STR("ab"), STR("ab")), 0);
-    CHECK(topic_name_compare(STR("Z"), STR("_")) < 0);
+    CHECK(str_compare(STR("a"), STR("b")) < 0);
+    CHECK(str_compare(STR("b"), STR("a")) > 0);
+    CHECK(str_compare(STR("a"), STR("ab")) < 0);
+    CHECK(str_compare(STR("ab"), STR("a")) > 0);
+    CHECK(str_compare(STR(""), STR("a")) < 0);
+    CHECK_EQ(str_compare(STR("ab"), STR("ab")), 0);
+    CHECK(str_compare(STR("Z"), STR("_")) < 0);
 }

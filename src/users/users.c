@@ -8,14 +8,6 @@
 
 /* ---- rows and their order ---- */
 
-/* By bytes, a shorter text before a longer one that begins with it. */
-static int text_order(struct str a, const char *b_text) {
-    struct str b = str_of(b_text);
-    int32_t both = a.len < b.len ? a.len : b.len;
-    int order = both > 0 ? memcmp(a.ptr, b.ptr, (size_t)both) : 0;
-    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int number_order(uint32_t a, uint32_t b) {
     return (a > b) - (a < b);
 }
@@ -25,14 +17,14 @@ int user_by_id(const void *key, const void *row) {
 }
 
 int user_by_name(const void *key, const void *row) {
-    return text_order(*(const struct str *)key, ((const struct user *)row)->name);
+    return str_compare(*(const struct str *)key, str_of(((const struct user *)row)->name));
 }
 
 int token_by_name(const void *key, const void *row) {
     const struct token_key *k = key;
     const struct token *t = row;
     int order = number_order(k->user_id, t->user_id);
-    return order != 0 ? order : text_order(k->name, t->name);
+    return order != 0 ? order : str_compare(k->name, str_of(t->name));
 }
 
 int token_by_hash(const void *key, const void *row) {

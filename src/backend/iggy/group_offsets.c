@@ -61,13 +61,8 @@ static void kept_ask_start(struct kept_ask *ask) {
     offsets_log_look(ask->loop, &ask->look);
 }
 
-static int compare_names(struct str a, struct str b) {
-    int order = memcmp(a.ptr, b.ptr, (size_t)(a.len < b.len ? a.len : b.len));
-    return order ? order : a.len - b.len;
-}
-
 static int compare_listed(const void *key, const void *row) {
-    return compare_names(*(const struct str *)key, ((const struct listed_topic *)row)->name);
+    return str_compare(*(const struct str *)key, ((const struct listed_topic *)row)->name);
 }
 
 static const struct listed_topic *listed_find(const struct listing *list, struct str name) {
@@ -219,7 +214,7 @@ static void committed_on_read(struct op *op) {
 
 static int compare_parts(const void *left, const void *right) {
     const struct offset_part *a = left, *b = right;
-    int order = compare_names(a->topic, b->topic);
+    int order = str_compare(a->topic, b->topic);
     return order ? order : (a->partition > b->partition) - (a->partition < b->partition);
 }
 
@@ -413,7 +408,7 @@ static enum status groups_merge(struct groups_job *job, const struct kept_offset
     while (n < names->count || k < kept_count) {
         struct str name = k < kept_count ? kept_group_name(table, k) : STR_NULL;
         const struct str *external = n < names->count ? names->rows[n] : NULL;
-        int order = !external ? 1 : name.len < 0 ? -1 : compare_names(*external, name);
+        int order = !external ? 1 : name.len < 0 ? -1 : str_compare(*external, name);
         if (order <= 0) {
             call->groups[call->groups_count++] = *external;
             n++;

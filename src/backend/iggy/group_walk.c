@@ -97,9 +97,7 @@ static enum status names_take(struct group_walk *w, const struct iggy_get_groups
 }
 
 static int compare_name(const void *key, const void *row) {
-    const struct str *a = key, *b = row;
-    int order = memcmp(a->ptr, b->ptr, (size_t)(a->len < b->len ? a->len : b->len));
-    return order ? order : a->len - b->len;
+    return str_compare(*(const struct str *)key, *(const struct str *)row);
 }
 
 static enum status name_add(struct group_walk *w, struct str name) {

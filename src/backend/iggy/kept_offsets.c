@@ -102,17 +102,12 @@ void kept_release(struct kept_writer *w) {
 
 /* ---- the table ---- */
 
-static int compare_names(struct str a, struct str b) {
-    int order = memcmp(a.ptr, b.ptr, (size_t)(a.len < b.len ? a.len : b.len));
-    return order ? order : a.len - b.len;
-}
-
 static int compare_group(const void *key, const void *row) {
-    return compare_names(*(const struct str *)key, ((const struct kept_group *)row)->name);
+    return str_compare(*(const struct str *)key, ((const struct kept_group *)row)->name);
 }
 
 static int compare_topic(const void *key, const void *row) {
-    return compare_names(*(const struct str *)key, ((const struct kept_offsets_of_topic *)row)->topic.name);
+    return str_compare(*(const struct str *)key, ((const struct kept_offsets_of_topic *)row)->topic.name);
 }
 
 static int64_t topic_bytes(const struct kept_offsets_of_topic *t) {

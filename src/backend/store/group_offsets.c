@@ -316,14 +316,9 @@ static enum status found_name(struct store_backend *b, struct found_offsets *f) 
     return ST_OK;
 }
 
-static int compare_names(struct str a, struct str b) {
-    int order = memcmp(a.ptr, b.ptr, (size_t)(a.len < b.len ? a.len : b.len));
-    return order ? order : a.len - b.len;
-}
-
 static int compare_parts(const void *left, const void *right) {
     const struct backend_committed_part *a = left, *b = right;
-    int order = compare_names(a->topic, b->topic);
+    int order = str_compare(a->topic, b->topic);
     return order ? order : (a->partition > b->partition) - (a->partition < b->partition);
 }
 
@@ -401,7 +396,7 @@ static enum status group_add(void *user, struct str owner) {
 }
 
 static int compare_groups(const void *a, const void *b) {
-    return compare_names(*(const struct str *)a, *(const struct str *)b);
+    return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
 static void groups_run(struct store_backend *b, void *user) {

@@ -267,7 +267,7 @@ static void create_topics_look_up(struct create_topics *c) {
 }
 
 static int compare_topic(const void *name, const void *topic) {
-    return topic_name_compare(*(const struct str *)name, ((const struct backend_topic *)topic)->name);
+    return str_compare(*(const struct str *)name, ((const struct backend_topic *)topic)->name);
 }
 
 static bool topic_is_known(const struct create_topics *c, int32_t i) {

@@ -129,7 +129,7 @@ static void describe_configs_check(struct describe_configs *d, const struct name
 /* ---- the answer ---- */
 
 static int compare_config(const void *name, const void *config) {
-    return topic_name_compare(*(const struct str *)name, ((const struct config_shown *)config)->name);
+    return str_compare(*(const struct str *)name, ((const struct config_shown *)config)->name);
 }
 
 /* Which of the settings are asked for, and how many. NULL: the request has been closed. */

@@ -54,8 +54,8 @@ static bool cursor_is_asked(const struct describe_topic_partitions_req *in) {
 }
 
 static int compare_names(const void *a, const void *b) {
-    return topic_name_compare(((const struct backend_topics_part *)a)->name,
-                              ((const struct backend_topics_part *)b)->name);
+    return str_compare(((const struct backend_topics_part *)a)->name,
+                       ((const struct backend_topics_part *)b)->name);
 }
 
 /* The names asked for, sorted, once each, from the cursor's on. False: the request has been closed. */
@@ -71,7 +71,7 @@ static bool describe_ask(struct describe_topic_partitions *d) {
     int32_t count = 0;
     for (int32_t i = 0; i < in->topics_count; i++) {
         struct str name = parts[i].name;
-        if ((in->cursor && topic_name_compare(name, in->cursor->topic_name) < 0) ||
+        if ((in->cursor && str_compare(name, in->cursor->topic_name) < 0) ||
             (count > 0 && str_equal(name, parts[count - 1].name)))
             continue;
         parts[count++] = (struct backend_topics_part){
@@ -179,7 +179,7 @@ static bool fill_all(struct describe_topic_partitions *d) {
     const struct describe_topic_partitions_req *in = describe_topic_partitions_in(d->request);
     for (int32_t i = 0; i < d->topics.topics_count; i++) {
         const struct backend_topic *topic = &d->topics.topics[i];
-        if (in->cursor && topic_name_compare(topic->name, in->cursor->topic_name) < 0)
+        if (in->cursor && str_compare(topic->name, in->cursor->topic_name) < 0)
             continue;
         if (!page_has_room(d, topic->name))
             break;
