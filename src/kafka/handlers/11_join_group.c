@@ -7,6 +7,7 @@
  * - Members and their metadata go to the leader alone.
  */
 #include "kafka/errors.h"
+#include "kafka/group_answer.h"
 #include "kafka/groups.h"
 #include "kafka/request.h"
 
@@ -19,39 +20,24 @@ struct joining {
     struct request *request;
     struct groups_call hop;
     struct group_join join;
-    struct arena answer; /* as long as the request */
+    struct group_answer answer;
     struct join_group_res out;
 };
 
 static void join_at_end(struct request *r) {
-    arena_release(&((struct joining *)r->state)->answer);
+    arena_release(&((struct joining *)r->state)->answer.arena);
 }
 
-static struct bytes bytes_copy(struct arena *a, struct bytes b) {
-    struct str copy = arena_text(a, (struct str){(const char *)b.ptr, b.len > 0 ? b.len : 0});
-    return (struct bytes){(const uint8_t *)copy.ptr, copy.len};
-}
-
-static struct str text_copy(struct arena *a, struct str s) {
-    return s.len < 0 ? STR_NULL : arena_text(a, s);
-}
-
-/* False: no memory. */
-static bool members_copy(struct joining *j) {
+static void members_copy(struct joining *j) {
     struct group_member_view view;
     struct group_members members = j->join.members;
-    j->out.members = arena_take_array(&j->answer, struct join_group_res_member, members.count);
-    if (!j->out.members)
-        return false;
-    while (group_members_next(&members, &view)) {
-        struct join_group_res_member *m = &j->out.members[j->out.members_count++];
-        m->member_id = arena_text(&j->answer, view.id);
-        m->group_instance_id = text_copy(&j->answer, view.instance);
-        m->metadata = bytes_copy(&j->answer, view.metadata);
-        if (m->member_id.len < 0 || m->metadata.len < 0)
-            return false;
-    }
-    return true;
+    j->out.members = group_answer_take(&j->answer, members.count, sizeof *j->out.members);
+    while (!j->answer.no_memory && group_members_next(&members, &view))
+        j->out.members[j->out.members_count++] = (struct join_group_res_member){
+            .member_id = group_answer_text(&j->answer, view.id),
+            .group_instance_id = group_answer_text(&j->answer, view.instance),
+            .metadata = group_answer_bytes(&j->answer, view.metadata),
+        };
 }
 
 /* On the coordinator's loop. */
@@ -61,13 +47,14 @@ static void join_done(struct group_call *call) {
     j->out = (struct join_group_res){
         .error_code = kerr_of_group(call->outcome),
         .generation_id = join->generation,
-        .leader = arena_text(&j->answer, join->leader),
-        .member_id = arena_text(&j->answer, join->member_id),
-        .protocol_name = text_copy(&j->answer, join->protocol_name),
-        .protocol_type = text_copy(&j->answer, join->chosen_type),
+        .leader = group_answer_text(&j->answer, join->leader),
+        .member_id = group_answer_text(&j->answer, join->member_id),
+        .protocol_name = group_answer_text(&j->answer, join->protocol_name),
+        .protocol_type = group_answer_text(&j->answer, join->chosen_type),
         .skip_assignment = join->skip_assignment,
     };
-    if (j->out.leader.len < 0 || j->out.member_id.len < 0 || !members_copy(j))
+    members_copy(j);
+    if (j->answer.no_memory)
         j->out = (struct join_group_res){.error_code = KERR_COORDINATOR_NOT_AVAILABLE,
                                          .generation_id = -1,
                                          .leader = STR(""),
@@ -123,7 +110,7 @@ void join_group_handle(struct request *r) {
     };
     if (!protocols_take(r, &j->join))
         return;
-    arena_init(&j->answer, NULL, 0, MEMBERS_BYTES_MAX);
+    group_answer_init(&j->answer, MEMBERS_BYTES_MAX);
     r->state = j;
     r->at_end = join_at_end;
     j->hop.begin = join_begin;

@@ -3,6 +3,7 @@
  * Parked means: in the coordinator, until the leader has come.
  */
 #include "kafka/errors.h"
+#include "kafka/group_answer.h"
 #include "kafka/groups.h"
 #include "kafka/request.h"
 
@@ -13,26 +14,25 @@ struct syncing {
     struct request *request;
     struct groups_call hop;
     struct group_sync sync;
-    struct arena answer; /* as long as the request */
+    struct group_answer answer;
     struct sync_group_res out;
 };
 
 static void sync_at_end(struct request *r) {
-    arena_release(&((struct syncing *)r->state)->answer);
+    arena_release(&((struct syncing *)r->state)->answer.arena);
 }
 
 /* On the coordinator's loop. */
 static void sync_done(struct group_call *call) {
     struct syncing *s = container_of(call, struct syncing, sync.call);
-    const struct bytes given = s->sync.assignment;
-    struct str copy =
-        arena_text(&s->answer, (struct str){(const char *)given.ptr, given.len > 0 ? given.len : 0});
     s->out = (struct sync_group_res){
-        .error_code = copy.len < 0 ? KERR_COORDINATOR_NOT_AVAILABLE : kerr_of_group(call->outcome),
-        .protocol_type = s->sync.chosen_type.len < 0 ? STR_NULL : arena_text(&s->answer, s->sync.chosen_type),
-        .protocol_name = s->sync.chosen_name.len < 0 ? STR_NULL : arena_text(&s->answer, s->sync.chosen_name),
-        .assignment = {(const uint8_t *)copy.ptr, copy.len > 0 ? copy.len : 0},
+        .error_code = kerr_of_group(call->outcome),
+        .protocol_type = group_answer_text(&s->answer, s->sync.chosen_type),
+        .protocol_name = group_answer_text(&s->answer, s->sync.chosen_name),
+        .assignment = group_answer_bytes(&s->answer, s->sync.assignment),
     };
+    if (s->answer.no_memory)
+        s->out.error_code = KERR_COORDINATOR_NOT_AVAILABLE;
     groups_call_end(&s->hop);
 }
 
@@ -76,7 +76,7 @@ void sync_group_handle(struct request *r) {
     };
     if (!assignments_take(r, &s->sync))
         return;
-    arena_init(&s->answer, NULL, 0, ANSWER_BYTES_MAX);
+    group_answer_init(&s->answer, ANSWER_BYTES_MAX);
     r->state = s;
     r->at_end = sync_at_end;
     s->hop.begin = sync_begin;

@@ -7,20 +7,18 @@
  * - A group asked for twice is answered twice.
  */
 #include "kafka/errors.h"
+#include "kafka/group_answer.h"
 #include "kafka/group_views.h"
 
 #define NOT_FOUND_FROM   6
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
-#define OPERATIONS_ALL \
-    3400 /* read, delete, describe, describe and alter configs: what Kafka knows for a group */
 
 struct describing {
     struct request *request;
     struct backend_groups listed;
     struct groups_call hop;
-    struct arena answer; /* as long as the request */
+    struct group_answer answer;
     struct describe_groups_res out;
-    bool no_memory;
 };
 
 /* One group under way, on the coordinator's loop. */
@@ -34,34 +32,22 @@ static void describe_on_listed(struct op *op);
 static void describe_on_back(struct op *op);
 
 static void describe_at_end(struct request *r) {
-    arena_release(&((struct describing *)r->state)->answer);
-}
-
-static struct str keep_text(struct describing *d, struct str s) {
-    struct str copy = arena_text(&d->answer, s.len > 0 ? s : STR(""));
-    d->no_memory = d->no_memory || copy.len < 0;
-    return copy;
-}
-
-static struct bytes keep_bytes(struct describing *d, struct bytes b) {
-    struct str copy = keep_text(d, (struct str){(const char *)b.ptr, b.len});
-    return (struct bytes){(const uint8_t *)copy.ptr, copy.len};
+    arena_release(&((struct describing *)r->state)->answer.arena);
 }
 
 static void members_copy(struct describe_one *one) {
     struct describing *d = one->all;
     struct group_member_view view;
     struct group_members members = one->describe.members;
-    one->out->members = arena_take_array(&d->answer, struct describe_groups_res_member, members.count);
-    d->no_memory = d->no_memory || !one->out->members;
-    while (!d->no_memory && group_members_next(&members, &view))
+    one->out->members = group_answer_take(&d->answer, members.count, sizeof *one->out->members);
+    while (!d->answer.no_memory && group_members_next(&members, &view))
         one->out->members[one->out->members_count++] = (struct describe_groups_res_member){
-            .member_id = keep_text(d, view.id),
-            .group_instance_id = view.instance.len < 0 ? STR_NULL : keep_text(d, view.instance),
-            .client_id = keep_text(d, view.client_id),
-            .client_host = keep_text(d, view.client_host),
-            .member_metadata = keep_bytes(d, view.metadata),
-            .member_assignment = keep_bytes(d, view.assignment),
+            .member_id = group_answer_some_text(&d->answer, view.id),
+            .group_instance_id = group_answer_text(&d->answer, view.instance),
+            .client_id = group_answer_some_text(&d->answer, view.client_id),
+            .client_host = group_answer_some_text(&d->answer, view.client_host),
+            .member_metadata = group_answer_bytes(&d->answer, view.metadata),
+            .member_assignment = group_answer_bytes(&d->answer, view.assignment),
         };
 }
 
@@ -75,8 +61,9 @@ static void describe_done(struct group_call *call) {
         one->out->error_code = groups_list_problem(one->all->request, &one->all->listed);
     one->out->group_state =
         str_of(group_state_text(there ? view->state : GROUP_STATE_DEAD)); /* static texts */
-    one->out->protocol_type = there ? keep_text(one->all, view->protocol_type) : STR("");
-    one->out->protocol_data = there ? keep_text(one->all, view->protocol) : STR("");
+    one->out->protocol_type =
+        there ? group_answer_some_text(&one->all->answer, view->protocol_type) : STR("");
+    one->out->protocol_data = there ? group_answer_some_text(&one->all->answer, view->protocol) : STR("");
     if (there)
         members_copy(one);
 }
@@ -110,13 +97,13 @@ static void group_finish(const struct request *r, struct describe_groups_res_gro
     else if (out->error_code == KERR_GROUP_ID_NOT_FOUND)
         out->error_code = KERR_NONE;
     bool shows = out->error_code == KERR_NONE && describe_groups_in(r)->include_authorized_operations;
-    out->authorized_operations = shows ? OPERATIONS_ALL : INT32_MIN;
+    out->authorized_operations = shows ? GROUP_OPERATIONS_ALL : INT32_MIN;
 }
 
 static void describe_on_back(struct op *op) {
     struct describing *d = container_of(op, struct describing, hop.op);
     struct request *r = d->request;
-    if (d->no_memory) {
+    if (d->answer.no_memory) {
         request_close(r, status_text(ST_NO_MEMORY));
         return;
     }
@@ -138,7 +125,7 @@ void describe_groups_handle(struct request *r) {
     for (int32_t i = 0; i < in->groups.count; i++)
         d->out.groups[i] =
             (struct describe_groups_res_group){.group_id = in->groups.items[i], .error_message = STR_NULL};
-    arena_init(&d->answer, NULL, 0, ANSWER_BYTES_MAX);
+    group_answer_init(&d->answer, ANSWER_BYTES_MAX);
     r->state = d;
     r->at_end = describe_at_end;
     request_waits_for(r, describe_on_listed);

@@ -4,10 +4,10 @@
  *
  *   list_groups_handle -> backend_groups -> list_on_listed -> [coordinator's loop] list_begin -> list_on_back: answer
  */
-#include <ctype.h>
 #include <strings.h>
 
 #include "kafka/errors.h"
+#include "kafka/group_answer.h"
 #include "kafka/group_views.h"
 
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
@@ -17,31 +17,22 @@ struct listing {
     struct backend_groups listed;
     struct groups_call hop;
     struct group_list list;
-    struct arena answer; /* as long as the request */
+    struct group_answer answer;
     struct list_groups_res out;
     int32_t room;
-    bool no_memory;
 };
 
 static void list_on_listed(struct op *op);
 static void list_on_back(struct op *op);
 
 static void list_at_end(struct request *r) {
-    arena_release(&((struct listing *)r->state)->answer);
-}
-
-static struct str trimmed(struct str s) {
-    while (s.len > 0 && isspace((unsigned char)s.ptr[0]))
-        s = (struct str){s.ptr + 1, s.len - 1};
-    while (s.len > 0 && isspace((unsigned char)s.ptr[s.len - 1]))
-        s.len--;
-    return s;
+    arena_release(&((struct listing *)r->state)->answer.arena);
 }
 
 /* No values: all pass. */
 static bool filter_passes(const struct strs *filter, const char *text) {
     for (int32_t i = 0; i < filter->count; i++) {
-        struct str wanted = trimmed(filter->items[i]);
+        struct str wanted = str_trimmed(filter->items[i]);
         if ((size_t)wanted.len == strlen(text) && strncasecmp(wanted.ptr, text, (size_t)wanted.len) == 0)
             return true;
     }
@@ -52,8 +43,7 @@ static bool filter_passes(const struct strs *filter, const char *text) {
 static struct list_groups_res_group *list_grow(struct listing *l) {
     if (l->out.groups_count == l->room) {
         int32_t room = l->room * 2 + 16;
-        struct list_groups_res_group *groups =
-            arena_take_array(&l->answer, struct list_groups_res_group, room);
+        struct list_groups_res_group *groups = group_answer_take(&l->answer, room, sizeof *groups);
         if (!groups)
             return NULL;
         if (l->out.groups_count > 0)
@@ -71,17 +61,15 @@ static void list_done(struct group_call *call) {
     struct group_listed group;
     l->out.error_code =
         call->outcome ? kerr_of_group(call->outcome) : groups_list_problem(l->request, &l->listed);
-    while (!l->no_memory && call->outcome == GROUP_OK && group_list_next(&l->list, &group)) {
+    while (!l->answer.no_memory && call->outcome == GROUP_OK && group_list_next(&l->list, &group)) {
         const char *state = group_state_text(group.state), *type = group_type_text(group.type);
         if (!filter_passes(&in->states_filter, state) || !filter_passes(&in->types_filter, type))
             continue;
         struct list_groups_res_group *out = list_grow(l);
-        struct str id = out ? arena_text(&l->answer, group.group) : STR_NULL;
-        struct str protocol_type = out ? arena_text(&l->answer, group.protocol_type) : STR_NULL;
-        l->no_memory = !out || id.len < 0 || protocol_type.len < 0;
-        if (!l->no_memory)
-            *out = (struct list_groups_res_group){.group_id = id,
-                                                  .protocol_type = protocol_type,
+        if (out)
+            *out = (struct list_groups_res_group){.group_id = group_answer_text(&l->answer, group.group),
+                                                  .protocol_type =
+                                                      group_answer_text(&l->answer, group.protocol_type),
                                                   .group_state = str_of(state),
                                                   .group_type = str_of(type)};
     }
@@ -105,7 +93,7 @@ static void list_on_listed(struct op *op) {
 
 static void list_on_back(struct op *op) {
     struct listing *l = container_of(op, struct listing, hop.op);
-    if (l->no_memory)
+    if (l->answer.no_memory)
         request_close(l->request, status_text(ST_NO_MEMORY));
     else
         list_groups_reply(l->request, &l->out);
@@ -116,7 +104,7 @@ void list_groups_handle(struct request *r) {
     if (!l)
         return;
     l->request = r;
-    arena_init(&l->answer, NULL, 0, ANSWER_BYTES_MAX);
+    group_answer_init(&l->answer, ANSWER_BYTES_MAX);
     r->state = l;
     r->at_end = list_at_end;
     request_waits_for(r, list_on_listed);

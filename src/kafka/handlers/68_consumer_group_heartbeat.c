@@ -10,6 +10,7 @@
  * - Subscriptions by pattern get 128.
  */
 #include "kafka/errors.h"
+#include "kafka/group_answer.h"
 #include "kafka/group_topics.h"
 #include "kafka/groups.h"
 #include "kafka/request.h"
@@ -26,10 +27,9 @@ struct consumer_beating {
     struct backend_topics topics; /* that it names; none: parts_count 0 */
     struct groups_call hop;
     struct group_consumer_heartbeat heartbeat;
-    struct arena answer; /* as long as the request */
+    struct group_answer answer;
     struct consumer_group_heartbeat_res out;
     struct consumer_group_heartbeat_res_assignment assignment;
-    bool no_memory;
 };
 
 static bool beating_take(struct consumer_beating *b);
@@ -39,7 +39,7 @@ static void heartbeat_ask(struct consumer_beating *b);
 static void heartbeat_on_back(struct op *op);
 
 static void heartbeat_at_end(struct request *r) {
-    arena_release(&((struct consumer_beating *)r->state)->answer);
+    arena_release(&((struct consumer_beating *)r->state)->answer.arena);
 }
 
 /* ---- errors: the texts are Kafka's, where it can be told what is wrong ---- */
@@ -125,7 +125,7 @@ void consumer_group_heartbeat_handle(struct request *r) {
     if (!b)
         return;
     b->request = r;
-    arena_init(&b->answer, NULL, 0, ANSWER_BYTES_MAX);
+    group_answer_init(&b->answer, ANSWER_BYTES_MAX);
     r->state = b;
     r->at_end = heartbeat_at_end;
     if (!beating_take(b) || !beating_look_up(b))
@@ -179,7 +179,7 @@ static bool beating_look_up(struct consumer_beating *b) {
         bytes += names->items[i].len;
     if (names->count <= 0 || bytes > NAMES_BYTES_MAX || b->heartbeat.epoch < 0)
         return true;
-    b->topics = (struct backend_topics){.arena = &b->answer,
+    b->topics = (struct backend_topics){.arena = &b->answer.arena,
                                         .parts = request_array(r, struct backend_topics_part, names->count),
                                         .parts_count = names->count,
                                         .deadline_ms = r->arrived_ms + LOOK_WAIT_MS};
@@ -204,10 +204,9 @@ static void assignment_copy(struct consumer_beating *b) {
     int32_t topics_count, count;
     group_parts_count(parts, &topics_count, &count);
     b->assignment.topic_partitions =
-        arena_take_array(&b->answer, struct consumer_group_heartbeat_res_topic, topics_count);
-    int32_t *indexes = arena_take_array(&b->answer, int32_t, count);
-    b->no_memory = !b->assignment.topic_partitions || !indexes;
-    while (!b->no_memory && group_parts_next(&parts, &part)) {
+        group_answer_take(&b->answer, topics_count, sizeof *b->assignment.topic_partitions);
+    int32_t *indexes = group_answer_take(&b->answer, count, sizeof *indexes);
+    while (!b->answer.no_memory && group_parts_next(&parts, &part)) {
         if (!topic || !uuid_equal(&topic->topic_id, &part.topic_id)) {
             topic = &b->assignment.topic_partitions[b->assignment.topic_partitions_count++];
             *topic = (struct consumer_group_heartbeat_res_topic){.topic_id = part.topic_id,
@@ -225,12 +224,11 @@ static void heartbeat_done(struct group_call *call) {
     b->out = (struct consumer_group_heartbeat_res){
         .error_code = kerr_of_group(call->outcome), .error_message = STR_NULL, .member_id = STR_NULL};
     if (call->outcome == GROUP_OK) {
-        b->out.member_id = arena_text(&b->answer, h->member_id);
+        b->out.member_id = group_answer_text(&b->answer, h->member_id);
         b->out.member_epoch = h->member_epoch;
         b->out.heartbeat_interval_ms = h->epoch < 0 ? 0 : h->heartbeat_ms;
         if (h->has_assignment)
             assignment_copy(b);
-        b->no_memory = b->no_memory || b->out.member_id.len < 0;
     }
 }
 
@@ -257,7 +255,7 @@ static void heartbeat_ask(struct consumer_beating *b) {
 static void heartbeat_on_back(struct op *op) {
     struct consumer_beating *b = container_of(op, struct consumer_beating, hop.op);
     struct request *r = b->request;
-    if (b->no_memory)
+    if (b->answer.no_memory)
         request_close(r, status_text(ST_NO_MEMORY));
     else if (b->out.error_code)
         heartbeat_refuse(r, b->out.error_code, error_text(r, b->out.error_code));

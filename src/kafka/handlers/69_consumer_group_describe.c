@@ -7,20 +7,19 @@
  * - A group asked for twice is answered twice.
  */
 #include "kafka/errors.h"
+#include "kafka/group_answer.h"
 #include "kafka/group_topics.h"
 #include "kafka/groups.h"
 #include "kafka/request.h"
 
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
-#define OPERATIONS_ALL   3400 /* of a group, as Kafka 4.4: read, delete, describe, describe and alter configs */
-#define MEMBER_CONSUMER  1    /* KIP-1099: not one of the classic protocol in such a group */
+#define MEMBER_CONSUMER  1 /* KIP-1099: not one of the classic protocol in such a group */
 
 struct consumer_describing {
     struct request *request;
     struct groups_call hop;
-    struct arena answer; /* as long as the request */
+    struct group_answer answer;
     struct consumer_group_describe_res out;
-    bool no_memory;
 };
 
 /* One group under way, on the coordinator's loop. */
@@ -33,55 +32,44 @@ struct consumer_describe_one {
 static void describe_on_back(struct op *op);
 
 static void describe_at_end(struct request *r) {
-    arena_release(&((struct consumer_describing *)r->state)->answer);
+    arena_release(&((struct consumer_describing *)r->state)->answer.arena);
 }
 
 /* ---- on the coordinator's loop ---- */
 
-/* Zeroed memory; NULL only with no_memory. */
-static void *keep_take(struct consumer_describing *d, int32_t count, size_t size) {
-    void *taken = d->no_memory ? NULL : arena_take_many(&d->answer, (size_t)count, size);
-    d->no_memory = !taken;
-    return taken;
-}
-
-static struct str keep_text(struct consumer_describing *d, struct str s) {
-    struct str copy = s.len < 0 || d->no_memory ? STR_NULL : arena_text(&d->answer, s);
-    d->no_memory = d->no_memory || (s.len >= 0 && copy.len < 0);
-    return copy;
-}
-
 /* Partitions of topics that have no name any more are left out, as on Kafka. */
 static struct consumer_group_describe_res_assignment *keep_parts(struct consumer_describing *d,
                                                                  struct group_parts parts) {
-    struct consumer_group_describe_res_assignment *out = keep_take(d, 1, sizeof *out);
+    struct consumer_group_describe_res_assignment *out = group_answer_take(&d->answer, 1, sizeof *out);
     struct consumer_group_describe_res_topic *topic = NULL;
     struct group_part part;
     int32_t topics_count, count;
     group_parts_count(parts, &topics_count, &count);
-    struct consumer_group_describe_res_topic *topics = keep_take(d, topics_count, sizeof *topics);
-    int32_t *indexes = keep_take(d, count, sizeof *indexes);
-    while (!d->no_memory && group_parts_next(&parts, &part)) {
+    struct consumer_group_describe_res_topic *topics =
+        group_answer_take(&d->answer, topics_count, sizeof *topics);
+    int32_t *indexes = group_answer_take(&d->answer, count, sizeof *indexes);
+    while (!d->answer.no_memory && group_parts_next(&parts, &part)) {
         if (part.topic.len <= 0)
             continue;
         if (!topic || !uuid_equal(&topic->topic_id, &part.topic_id)) {
             topic = &topics[out->topic_partitions_count++];
             *topic = (struct consumer_group_describe_res_topic){.topic_id = part.topic_id,
-                                                                .topic_name = keep_text(d, part.topic),
+                                                                .topic_name =
+                                                                    group_answer_text(&d->answer, part.topic),
                                                                 .partitions.items = indexes};
         }
         topic->partitions.count++;
         *indexes++ = part.part;
     }
-    if (!d->no_memory)
+    if (!d->answer.no_memory)
         out->topic_partitions = topics;
     return out;
 }
 
 static struct strs keep_topics(struct consumer_describing *d, const struct group_member_view *view) {
-    struct strs out = {keep_take(d, view->topics_count, sizeof(struct str)), 0};
-    while (!d->no_memory && out.count < view->topics_count) {
-        out.items[out.count] = keep_text(d, group_member_topic(view, out.count));
+    struct strs out = {group_answer_take(&d->answer, view->topics_count, sizeof(struct str)), 0};
+    while (!d->answer.no_memory && out.count < view->topics_count) {
+        out.items[out.count] = group_answer_text(&d->answer, group_member_topic(view, out.count));
         out.count++;
     }
     return out;
@@ -91,15 +79,15 @@ static void members_copy(struct consumer_describe_one *one) {
     struct consumer_describing *d = one->all;
     struct group_member_view view;
     struct group_members members = one->describe.members;
-    one->out->members = keep_take(d, members.count, sizeof *one->out->members);
-    while (!d->no_memory && group_members_next(&members, &view))
+    one->out->members = group_answer_take(&d->answer, members.count, sizeof *one->out->members);
+    while (!d->answer.no_memory && group_members_next(&members, &view))
         one->out->members[one->out->members_count++] = (struct consumer_group_describe_res_member){
-            .member_id = keep_text(d, view.id),
-            .instance_id = keep_text(d, view.instance),
-            .rack_id = keep_text(d, view.rack),
+            .member_id = group_answer_text(&d->answer, view.id),
+            .instance_id = group_answer_text(&d->answer, view.instance),
+            .rack_id = group_answer_text(&d->answer, view.rack),
             .member_epoch = view.epoch,
-            .client_id = keep_text(d, view.client_id.len < 0 ? STR("") : view.client_id),
-            .client_host = keep_text(d, view.client_host.len < 0 ? STR("") : view.client_host),
+            .client_id = group_answer_some_text(&d->answer, view.client_id),
+            .client_host = group_answer_some_text(&d->answer, view.client_host),
             .subscribed_topic_names = keep_topics(d, &view),
             .subscribed_topic_regex = STR(""),
             .assignment = keep_parts(d, view.assigned),
@@ -115,16 +103,16 @@ static void describe_done(struct group_call *call) {
     one->out->error_code = kerr_of_group(call->outcome);
     if (call->outcome == GROUP_ID_NOT_FOUND) {
         one->out->error_message =
-            arena_printf(&one->all->answer,
+            arena_printf(&one->all->answer.arena,
                          view->other_type ? "Group %.*s is not a consumer group." : "Group %.*s not found.",
                          (int)id.len, id.ptr);
     } else if (call->outcome == GROUP_OK) {
         one->out->group_state = str_of(group_state_text(view->state)); /* static text */
         one->out->group_epoch = view->generation;
         one->out->assignment_epoch = view->target_epoch;
-        one->out->assignor_name = keep_text(one->all, view->protocol);
+        one->out->assignor_name = group_answer_text(&one->all->answer, view->protocol);
         if (consumer_group_describe_in(one->all->request)->include_authorized_operations)
-            one->out->authorized_operations = OPERATIONS_ALL;
+            one->out->authorized_operations = GROUP_OPERATIONS_ALL;
         members_copy(one);
     }
 }
@@ -149,7 +137,7 @@ static void describe_begin(struct groups_call *hop, struct coordinator *c, int64
 
 static void describe_on_back(struct op *op) {
     struct consumer_describing *d = container_of(op, struct consumer_describing, hop.op);
-    if (d->no_memory)
+    if (d->answer.no_memory)
         request_close(d->request, status_text(ST_NO_MEMORY));
     else
         consumer_group_describe_reply(d->request, &d->out);
@@ -171,7 +159,7 @@ void consumer_group_describe_handle(struct request *r) {
                                                                       .group_state = STR(""),
                                                                       .assignor_name = STR(""),
                                                                       .authorized_operations = INT32_MIN};
-    arena_init(&d->answer, NULL, 0, ANSWER_BYTES_MAX);
+    group_answer_init(&d->answer, ANSWER_BYTES_MAX);
     r->state = d;
     r->at_end = describe_at_end;
     d->hop.begin = describe_begin;
