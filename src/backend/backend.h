@@ -255,6 +255,7 @@ struct backend_offsets {
  *      status         ST_OK: commit it; anything else: leave this part alone
  *      aged_ms        0, or: parts are of negative offsets, and only those are forgotten that are at least so old (backend_committed_part.age_ms) when
  *                     the backend gets there: what is committed meanwhile stays. Embedded log only
+ *      keep_longer_ms at least 0: the offsets grow old from so much later on than now. Embedded log only
  * out  gone_count     with aged_ms: how many were forgotten
  *      status         ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_DENIED; ST_TOO_BIG: the metadata; ST_POLICY: a limit of the server's on
  *                     stored offsets; ST_UNAVAILABLE, ST_TIMED_OUT: again, it may have been done; ST_REFUSED, ST_IO, ...
@@ -273,13 +274,13 @@ struct backend_commit {
     struct str group;
     struct backend_commit_part *parts;
     int32_t parts_count, gone_count;
-    int64_t aged_ms;
+    int64_t aged_ms, keep_longer_ms;
     int64_t deadline_ms; /* monotonic: what isn't started by then isn't done (ST_UNAVAILABLE) */
 };
 
 /*
  * Read them back. all: every partition that has one, in topic and partition order; parts come from the arena.
- * out  part.age_ms    with all, of the embedded log: how long ago it was committed, not more than since this server's start; at least 0. The wall clock has
+ * out  part.age_ms    with all, of the embedded log: how long ago it was committed (or has been due to grow old), not more than since this server's start; at least 0. The wall clock has
  *                     no part in it
  *      part.status    ST_OK; offset -1: there is none (no such topic or partition, too: D12-12). Anything else: nobody knows; never taken for "none" (D12-13)
  *      status         with all: whether the list is true

@@ -43,7 +43,7 @@ static void owner_name_of(struct owner_name *o, struct str group) {
 
 /* ---- time ---- */
 
-/* When what is committed now is said to be committed. */
+/* When what is committed now is said to be committed, unless it is to be kept longer. */
 static int64_t commit_ms(const struct offset_changes *c) {
     return c->now_ms() + c->wall_ahead_ms;
 }
@@ -129,7 +129,7 @@ static void expire_parts(struct store_backend *b, struct backend_commit *call, s
 /* Each part in its turn: what follows one that forgets an offset is written after that. */
 static void commit_parts(struct store_backend *b, struct backend_commit *call, struct commit_rows *rows) {
     struct owner_name owner;
-    int64_t now_ms = commit_ms(&b->offset_changes);
+    int64_t from_ms = commit_ms(&b->offset_changes) + call->keep_longer_ms;
     owner_name_of(&owner, call->group);
     for (int32_t i = 0; i < call->parts_count; i++) {
         struct backend_commit_part *part = &call->parts[i];
@@ -148,7 +148,7 @@ static void commit_parts(struct store_backend *b, struct backend_commit *call, s
                                                           .offset = part->offset,
                                                           .leader_epoch = part->leader_epoch,
                                                           .metadata = part->metadata,
-                                                          .committed_ms = now_ms};
+                                                          .committed_ms = from_ms};
     }
     commit_flush(b, call, rows);
 }

@@ -340,6 +340,26 @@ TEST(a_part_that_is_not_to_be_done_does_not_run_out) {
     rig_close(&rig);
 }
 
+TEST(an_offset_that_is_to_be_kept_longer_is_also_after_a_restart) { /* D12-3 */
+    const char *dir = test_dir();
+    rig_open_at(dir, 1000, TIMESTAMP_MS);
+    make_topic(&rig, "orders", 2);
+    struct backend_commit_part part = commit_part("orders", 0, 3);
+    struct backend_commit call = commit_of("readers", &part, 1);
+    call.keep_longer_ms = 3 * RETENTION_MS;
+    RUN(&rig, commit, &call);
+    time_goes(2 * RETENTION_MS);
+    CHECK_EQ(age("readers", 0), 0);
+    CHECK_EQ(expired("readers"), 0);
+    rig_close(&rig);
+    rig_open_at(dir, 1000, TIMESTAMP_MS + 2 * RETENTION_MS);
+    time_goes(2 * RETENTION_MS - 1);
+    CHECK_EQ(expired("readers"), 0);
+    time_goes(1);
+    CHECK_EQ(expired("readers"), 1);
+    rig_close(&rig);
+}
+
 /* What the wall clock showed in either run says nothing: backwards, forwards, or none that was set at all. */
 TEST(after_a_start_nothing_is_older_than_it_whatever_the_wall_clock_shows) {
     const int64_t year_ms = INT64_C(365) * 86400000;
