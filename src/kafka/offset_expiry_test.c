@@ -31,6 +31,7 @@ static struct rig {
     enum status list_status, read_status, forget_status;
     _Atomic int lists, reads, forgets;
     _Atomic int32_t parts_max; /* of one call */
+    _Atomic int state;         /* of "g000", as looked at last */
     sem_t listed;              /* a check begins */
 } rig;
 
@@ -203,10 +204,10 @@ static void join(struct coordinator *c, int64_t now_ms) {
     (void)ignored;
 }
 
-static void known_after(struct coordinator *c, int64_t now_ms) {
+static void look(struct coordinator *c, int64_t now_ms) {
     struct group_describe d = {.call.done = ignore, .group = STR("g000"), .type = GROUP_CLASSIC};
     coordinator_describe(c, &d, now_ms);
-    CHECK_EQ(d.call.outcome, GROUP_ID_NOT_FOUND);
+    rig.state = d.state;
 }
 
 static void refused_join(struct coordinator *c, int64_t now_ms) { /* leaves an Empty group behind: D11-22 */
@@ -219,9 +220,7 @@ static void refused_join(struct coordinator *c, int64_t now_ms) { /* leaves an E
                            .session_ms = 10000,
                            .protocol_type = STR("")};
     coordinator_join(c, &j, now_ms);
-    struct group_describe d = {.call.done = ignore, .group = STR("g000"), .type = GROUP_CLASSIC};
-    coordinator_describe(c, &d, now_ms);
-    CHECK_EQ(d.state, GROUP_STATE_EMPTY);
+    look(c, now_ms);
 }
 
 /* ---- */
@@ -268,9 +267,11 @@ TEST(a_group_goes_with_its_last_offset) {
     rig.groups_count = 1;
     rig.offsets[0] = 1;
     on_loop(refused_join);
+    CHECK_EQ(rig.state, GROUP_STATE_EMPTY);
     checks(10); /* it is Empty since a moment ago only */
     CHECK_EQ(rig.offsets[0], 0);
-    on_loop(known_after);
+    on_loop(look);
+    CHECK_EQ(rig.state, GROUP_STATE_DEAD);
     rig_close();
 }
 
@@ -305,7 +306,8 @@ TEST(nothing_is_looked_at_before_a_retention_time_has_passed) {
     rig.groups_count = 1;
     rig.offsets[0] = 1;
     offset_expiry_start(rig.expiry);
-    on_loop(known_after); /* the start has been there */
+    for (int i = 0; i < 20; i++)
+        on_loop(look); /* the loop has had its turns since */
     CHECK_EQ(atomic_load(&rig.lists), 0);
     offset_expiry_stop(rig.expiry);
     rig_close();
