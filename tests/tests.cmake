@@ -108,6 +108,9 @@ endforeach()
 foreach(folder hostile quickstart durability tls)
   on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka ${folder} ALONE TIMEOUT 600 NEEDS build.release setup.peers)
 endforeach()
+# Most of it waits for a minute to pass.
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka retention TIMEOUT 200 NEEDS build.release setup.python)
+on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka retention TIMEOUT 200 NEEDS setup.python)
 suite(asan.hostile ALONE TIMEOUT 600 NEEDS setup.python
   COMMAND env IGGY_KAFKA_BIN=${CMAKE_BINARY_DIR}/iggy-gateway-kafka ASAN_OPTIONS=quarantine_size_mb=16 tests/pytest hostile -k iggy)
 suite(tsan.hostile ALONE TIMEOUT 600 NEEDS build.tsan setup.python

@@ -33,6 +33,7 @@ static const struct backend_ops store_ops = {
     .commit = store_commit_op,
     .committed = store_committed_op,
     .groups = store_groups_op,
+    .group_has_offsets = store_group_has_offsets,
 };
 
 /* A new cluster id as Kafka writes them: 16 random bytes in URL-safe base64. */
@@ -76,7 +77,7 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
     if (!b)
         goto fail;
     b->base.ops = &store_ops;
-    offset_changes_init(&b->offset_changes);
+    offset_changes_init(&b->offset_changes, clock_ms, clock_wall_ms());
     b->settings = *settings;
     b->upkeep = (struct background){.backend = b, .run = upkeep_run};
     b->sync = (struct background){.backend = b, .run = sync_run};
