@@ -119,6 +119,9 @@ suite(tsan.hostile ALONE TIMEOUT 600 NEEDS build.tsan setup.python
 on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.release setup.peers)
 on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS setup.peers)
 on_binary(tsan. ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.tsan setup.peers)
+# Kafka Streams and Kafka Connect, on the embedded log and on the bridge.
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka streams TIMEOUT 600 NEEDS build.release setup.peers)
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka connect TIMEOUT 600 NEEDS build.release setup.peers)
 # The gateway in front of a second process, with faults between the two.
 on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka bridge ALONE TIMEOUT 600 NEEDS build.release setup.peers)
 on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka bridge ALONE TIMEOUT 600 NEEDS setup.peers)

@@ -185,6 +185,7 @@ static enum status build_bridge(struct server *s) {
         .produce_sessions = (int32_t)c->produce_sessions,
         .produce_session_idle_ms = c->produce_session_idle_secs * 1000,
         .read_below_start = c->fetch_below_start == FETCH_READ,
+        .accept_compact = c->accept_compact,
         .skip_unmappable = c->unmappable == UNMAPPABLE_SKIP,
         .cluster_id = c->cluster_id,
         .budget = s->budget,

@@ -678,12 +678,13 @@ TEST(an_id_that_nobody_has_is_unknown) {
 
 /* ---- topics of other streams ---- */
 
-static struct topic *other_topic(struct rig *rig, const struct store_setting *settings, int32_t count) {
+static struct topic *other_topic(struct rig *rig, struct str name, const struct store_setting *settings,
+                                 int32_t count) {
     struct store *s = store_backend_store(rig->backend);
     struct topic *t;
     CHECK_EQ(store_stream_ensure(s, STR("sales")), ST_OK);
     const struct store_topic_new want = {.stream = STR("sales"),
-                                         .name = STR("orders"),
+                                         .name = name,
                                          .partitions_count = 1,
                                          .settings = settings,
                                          .settings_count = count};
@@ -694,7 +695,7 @@ static struct topic *other_topic(struct rig *rig, const struct store_setting *se
 TEST(topics_of_other_streams_are_reached_and_grown_by_id) {
     struct rig rig;
     rig_open(&rig, test_dir(), false);
-    struct topic *t = other_topic(&rig, NULL, 0);
+    struct topic *t = other_topic(&rig, STR("orders"), NULL, 0);
     struct backend_grow_part more = {.name = STR_NULL, .id = topic_info(t)->id, .partitions_count = 3};
     struct backend_grow grow = {.parts = &more, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
     RUN(&rig, grow, &grow);
@@ -718,34 +719,50 @@ TEST(topics_of_other_streams_are_reached_and_grown_by_id) {
     rig_close(&rig);
 }
 
-TEST(retention_looks_at_the_topics_of_all_streams) {
-    enum { BYTES = 700 << 10 }; /* two don't go into one segment */
-    struct rig rig;
-    struct uuid id;
-    const char *dir = test_dir();
-    const struct store_setting settings[] = {
-        {(char *)(uintptr_t) "retention.ms", (char *)(uintptr_t) "1000"}};
-    rig_open(&rig, dir, false);
-    struct topic *t = other_topic(&rig, settings, 1);
-    id = topic_info(t)->id;
+/* Two batches that don't go into one segment, and whose time is over. */
+static struct uuid fill_two_segments(struct rig *rig, struct str name, const struct store_setting *settings,
+                                     int32_t count) {
+    enum { BYTES = 700 << 10 };
+    struct topic *t = other_topic(rig, name, settings, count);
+    const struct uuid id = topic_info(t)->id;
     topic_unref(t);
     for (int i = 0; i < 2; i++) {
         struct bytes batch = make_batch(1, BYTES, TIMESTAMP_MS);
         struct backend_append_part part = {.topic = STR_NULL, .id = id, .records = batch};
-        struct backend_append call = append_of(&rig, &part, 1);
-        RUN(&rig, append, &call);
+        struct backend_append call = append_of(rig, &part, 1);
+        RUN(rig, append, &call);
         CHECK_EQ(part.status, ST_OK);
         free_batch(batch);
     }
+    return id;
+}
+
+/* D6-13. Topics are looked at in the order in which they were made. */
+TEST(retention_looks_at_the_topics_of_all_streams_that_delete) {
+    struct rig rig;
+    const char *dir = test_dir();
+    const struct store_setting settings[] = {
+        {(char *)(uintptr_t) "retention.ms", (char *)(uintptr_t) "1000"},
+        {(char *)(uintptr_t) "cleanup.policy", (char *)(uintptr_t) "compact"},
+        {(char *)(uintptr_t) "cleanup.policy", (char *)(uintptr_t) "compact,delete"}};
+    const struct store_setting both[] = {settings[0], settings[2]};
+    rig_open(&rig, dir, false);
+    const struct uuid ids[] = {fill_two_segments(&rig, STR("a-compacted"), settings, 2),
+                               fill_two_segments(&rig, STR("b-both"), both, 2),
+                               fill_two_segments(&rig, STR("c-deletes"), settings, 1)};
     rig_close(&rig);
 
     rig_open(&rig, dir, false); /* looks at once */
-    struct backend_offset_part part = {.topic = STR_NULL, .id = id, .kind = OFFSET_EARLIEST};
-    struct backend_offsets call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
-    do {
+    struct backend_offset_part parts[COUNT_OF(ids)];
+    for (size_t i = 0; i < COUNT_OF(ids); i++)
+        parts[i] = (struct backend_offset_part){.topic = STR_NULL, .id = ids[i], .kind = OFFSET_EARLIEST};
+    struct backend_offsets call = {
+        .parts = parts, .parts_count = COUNT_OF(ids), .deadline_ms = clock_ms() + LONG_MS};
+    do
         RUN(&rig, offsets, &call);
-        CHECK_EQ(part.status, ST_OK);
-    } while (part.offset == 0 && clock_ms() < call.deadline_ms);
-    CHECK_EQ(part.offset, 1);
+    while (parts[2].offset == 0 && clock_ms() < call.deadline_ms);
+    CHECK_EQ(parts[0].offset, 0);
+    CHECK_EQ(parts[1].offset, 1);
+    CHECK_EQ(parts[2].offset, 1);
     rig_close(&rig);
 }
