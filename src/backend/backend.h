@@ -247,8 +247,8 @@ struct backend_offsets {
  * in   topic          Kafka topic name
  *      offset         the first that is kept; -1: none of what is there when the call comes to it. At or below the start: nothing changes
  *      status         ST_OK: do it; anything else: leave this part alone
- * out  status         ST_OK; ST_NOT_FOUND: no such topic or partition; ST_OUT_OF_RANGE: behind the end, or below -1; ST_TIMED_OUT: not begun by
- *                     then; ST_UNAVAILABLE; ST_CORRUPT, ST_READ_ONLY, ST_NO_SPACE, ST_IO: it starts where it did
+ * out  status         ST_OK; ST_NOT_FOUND: no such topic or partition; ST_OUT_OF_RANGE: behind the end, or below -1; ST_POLICY: the topic's
+ *                     cleanup.policy is compact alone; ST_TIMED_OUT: not begun by then; ST_UNAVAILABLE; ST_CORRUPT, ST_READ_ONLY, ST_NO_SPACE, ST_IO: it starts where it did
  *      start_offset   where the log starts now; -1 with an error
  * A batch that holds the first offset is still read whole. Source: Kafka DeleteRecords (KIP-107).
  */

@@ -517,6 +517,28 @@ TEST(logs_start_where_they_were_trimmed_to_also_after_a_restart) { /* D16-1, D16
     rig_close(&rig);
 }
 
+TEST(what_is_to_be_compacted_only_is_not_trimmed) { /* D16-3 */
+    static const char *const policies[] = {"compact", "compact,delete", "delete"}, *const names[] = {
+                                                                                       "c", "cd", "d"};
+    struct rig rig;
+    rig_open(&rig, test_dir(), false);
+    for (size_t i = 0; i < COUNT_OF(policies); i++) {
+        struct backend_setting setting = {STR("cleanup.policy"), str_of(policies[i])};
+        struct backend_create_part made = {
+            .name = str_of(names[i]), .partitions_count = 1, .settings = &setting, .settings_count = 1};
+        struct backend_create create = {
+            .parts = &made, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+        RUN(&rig, create, &create);
+        CHECK_EQ(made.status, ST_OK);
+        struct backend_trim_part part = {.topic = made.name, .offset = -1};
+        struct backend_trim call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+        RUN(&rig, trim, &call);
+        CHECK_EQ(part.status, i == 0 ? ST_POLICY : ST_OK);
+        CHECK_EQ(part.start_offset, i == 0 ? -1 : 0);
+    }
+    rig_close(&rig);
+}
+
 TEST(a_log_is_not_trimmed_after_the_deadline) { /* D6-7 */
     struct rig rig;
     rig_open(&rig, test_dir(), false);

@@ -1,4 +1,7 @@
-/* DeleteRecords: where logs start is moved, one partition after the other, in the pool. */
+/*
+ * DeleteRecords: where logs start is moved, one partition after the other, in the pool. Not of a topic that is to be compacted only: its newest
+ * record of each key was to be kept, so Kafka refuses, and clients count on it (D16-3).
+ */
 #include "backend/store/store_impl.h"
 
 #include "base/clock.h"
@@ -6,9 +9,13 @@
 
 static enum status trim_one(struct topic *t, struct backend_trim_part *part) {
     struct partition *p = topic_partition(t, part->partition);
-    int64_t before = p ? partition_start(p) : 0;
-    enum status st = p ? partition_trim(p, part->offset, &part->start_offset) : ST_NOT_FOUND;
     const struct str name = topic_info(t)->name_str;
+    if (!p)
+        return ST_NOT_FOUND;
+    if (topic_setting_is(t, "cleanup.policy", "compact"))
+        return ST_POLICY;
+    int64_t before = partition_start(p);
+    enum status st = partition_trim(p, part->offset, &part->start_offset);
     if (st && st != ST_NOT_FOUND && st != ST_OUT_OF_RANGE)
         log_line_limited(LOG_ERROR, "store", "records not deleted", LSTR("topic", name),
                          LINT("partition", part->partition), LTEXT("cause", status_text(st)));
