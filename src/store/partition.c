@@ -467,10 +467,6 @@ void partition_close(struct partition *p) {
 
 /* ---- where the log starts; all below under front_lock ---- */
 
-void partition_start_path(const struct partition *p, int64_t start, char out[SEGMENT_PATH_BYTES]) {
-    snprintf(out, SEGMENT_PATH_BYTES, "%s/%020" PRId64 START_SUFFIX, p->folder, start);
-}
-
 /* Take the oldest segment out and its files away, if it is still this one and a sealed one. */
 static bool drop_first(struct partition *p, struct segment *oldest) {
     pthread_mutex_lock(&p->lock);
@@ -594,11 +590,15 @@ enum status partition_drop(struct partition *p, int32_t count, int32_t *segments
     return atomic_load(&p->deleted) ? ST_NOT_FOUND : st;
 }
 
+static void start_path(const struct partition *p, int64_t start, char out[SEGMENT_PATH_BYTES]) {
+    snprintf(out, SEGMENT_PATH_BYTES, "%s/%020" PRId64 START_SUFFIX, p->folder, start);
+}
+
 /* Write down on stable storage that the log starts here. */
 static enum status note_start(struct partition *p, int64_t start) {
     char path[SEGMENT_PATH_BYTES];
     int fd = -1;
-    partition_start_path(p, start, path);
+    start_path(p, start, path);
     enum status st = file_open(p->env->dir_fd, path, O_WRONLY | O_CREAT, &fd);
     if (!st)
         st = file_sync(fd);
@@ -609,7 +609,7 @@ static enum status note_start(struct partition *p, int64_t start) {
         unlinkat(p->env->dir_fd, path, 0);
         return st == ST_NOT_FOUND ? ST_IO : st;
     }
-    partition_start_path(p, p->noted_start, path);
+    start_path(p, p->noted_start, path);
     if (p->noted_start > 0)
         unlinkat(p->env->dir_fd, path, 0);
     p->noted_start = start;
@@ -630,9 +630,8 @@ static enum status move_start(struct partition *p, int64_t offset) {
         offset = end;
     if (offset < 0 || offset > end)
         return ST_OUT_OF_RANGE;
-    if (offset <=
-        atomic_load(
-            &p->start)) /* which retention may have moved: no power cut may bring back what it removed */
+    /* Retention may have moved it: no power cut may bring back what that has removed. */
+    if (offset <= atomic_load(&p->start))
         return p->active ? file_sync_folder(p->env->dir_fd, p->folder) : ST_OK;
     enum status st = offset > p->marks.synced.offset ? sync_active(p) : ST_OK;
     if (!st)

@@ -31,7 +31,7 @@ struct partition {
     _Atomic int closed; /* enum status: why nothing is appended any more; ST_OK */
     _Atomic int64_t start, end;
     int64_t
-        noted_start; /* the greatest that a file says (partition_start_path); 0: none. Under front_lock once it is open */
+        noted_start; /* the greatest that a file says (START_SUFFIX); 0: none. Under front_lock once it is open */
     _Atomic int64_t cut_bytes; /* by recovery, not yet told */
     _Atomic int64_t unsynced_bytes;
     struct segment **segments; /* owned, each referenced; ascending; the last one is active */
@@ -66,11 +66,10 @@ enum status partition_ensure_open(struct partition *p) MUST_USE;
 enum status partition_recover(struct partition *p) MUST_USE;
 
 /*
- * The file whose name says that the log starts at this offset, whatever its segments hold. It is empty, so it is there as a whole or not
- * at all; of several the greatest counts.
+ * The log starts at the offset that is the name of a file before this, whatever its segments hold. The file is empty, so it is there as a
+ * whole or not at all; of several the greatest counts.
  */
 #define START_SUFFIX ".start"
-void partition_start_path(const struct partition *p, int64_t start, char out[SEGMENT_PATH_BYTES]);
 
 /* Room in the array for one more segment. ST_NO_MEMORY */
 enum status partition_reserve_segment(struct partition *p) MUST_USE;

@@ -361,6 +361,15 @@ static struct index_point search_begin(const struct segment *s, const struct tim
     return (struct index_point){e->position, s->base_offset + e->offset_delta, e->max_timestamp};
 }
 
+/* Whether a batch behind `from` has the segment's greatest timestamp, because no earlier one has. With the partition's lock. */
+static bool greatest_comes_later(const struct segment *s, int64_t from) {
+    const struct index *x = &s->index;
+    if (x->count == 0)
+        return false;
+    const struct index_entry *next = index_by_offset(x, (uint32_t)(from - s->base_offset)) + 1;
+    return next < x->entries + x->count && next->max_timestamp < atomic_load(&s->max_timestamp);
+}
+
 /* Only headers are read. ST_NOT_FOUND: damaged or none. */
 static enum status search_headers(struct partition *p, struct segment *s, struct time_search *q) {
     struct scan scan;
@@ -370,7 +379,13 @@ static enum status search_headers(struct partition *p, struct segment *s, struct
         return st;
     pthread_mutex_lock(&p->lock);
     struct index_point begin = search_begin(s, q);
+    bool known = q->timestamp_ms == INT64_MAX && greatest_comes_later(s, q->from);
     pthread_mutex_unlock(&p->lock);
+    if (known) {
+        if (atomic_load(&s->max_timestamp) > q->greatest)
+            q->greatest = atomic_load(&s->max_timestamp);
+        st = ST_NOT_FOUND;
+    }
     scan_init(&scan, s->fd, &begin, atomic_load(&s->size_bytes));
     while (!st) {
         st = scan_next(&scan, &h, NULL);

@@ -337,6 +337,9 @@ TEST(times_behind_a_start_deep_in_a_long_segment_are_found_through_its_index) {
         CHECK_EQ(found_at(&l, 0, INT64_MAX), 2999);
         CHECK_EQ(found_at(&l, 0, 29991), -1);
     }
+    CHECK_EQ(log_append(&l, 1, 500, 5), ST_OK);
+    trim(&l, 3000, 3000);
+    CHECK_EQ(found_at(&l, 0, INT64_MAX), 3000); /* the index knows of greater ones before it */
     log_close(&l);
 }
 
