@@ -242,6 +242,29 @@ struct backend_offsets {
     int64_t deadline_ms;
 };
 
+/*
+ * Let logs start at a later offset: what is before it is deleted, and stays so through a crash.
+ * in   topic          Kafka topic name
+ *      offset         the first that is kept; -1: none of what is there when the call comes to it. At or below the start: nothing changes
+ *      status         ST_OK: do it; anything else: leave this part alone
+ * out  status         ST_OK; ST_NOT_FOUND: no such topic or partition; ST_OUT_OF_RANGE: behind the end, or below -1; ST_POLICY: the topic's
+ *                     cleanup.policy is compact alone; ST_TIMED_OUT: not begun by then; ST_UNAVAILABLE; ST_CORRUPT, ST_READ_ONLY, ST_NO_SPACE, ST_IO: it starts where it did
+ *      start_offset   where the log starts now; -1 with an error
+ * A batch that holds the first offset is still read whole. Source: Kafka DeleteRecords (KIP-107).
+ */
+struct backend_trim_part {
+    struct str topic;
+    int32_t partition;
+    enum status status;
+    int64_t offset, start_offset;
+};
+struct backend_trim {
+    struct op op;
+    struct backend_trim_part *parts;
+    int32_t parts_count;
+    int64_t deadline_ms; /* monotonic */
+};
+
 /* ---- offsets of consumer groups ---- */
 
 #define BACKEND_GROUP_BYTES_MAX 246 /* what a group may be called: 1 to so many bytes (D12-3) */
@@ -330,6 +353,7 @@ struct backend_ops {
     void (*read_release)(struct backend *b, struct backend_read *r);
     void (*watch)(struct backend *b, struct backend_watch *w);
     void (*offsets)(struct backend *b, struct backend_offsets *o);
+    void (*trim)(struct backend *b, struct backend_trim *t); /* NULL: it can't */
     void (*commit)(struct backend *b, struct backend_commit *c);
     void (*committed)(struct backend *b, struct backend_committed *c);
     void (*groups)(struct backend *b, struct backend_groups *g);
@@ -366,6 +390,10 @@ static inline void backend_watch(struct backend *b, struct backend_watch *w) {
 }
 static inline void backend_offsets(struct backend *b, struct backend_offsets *o) {
     b->ops->offsets(b, o);
+}
+/* Only where ops->trim is there. */
+static inline void backend_trim(struct backend *b, struct backend_trim *t) {
+    b->ops->trim(b, t);
 }
 static inline void backend_commit(struct backend *b, struct backend_commit *c) {
     b->ops->commit(b, c);

@@ -9,6 +9,7 @@ need kafka/libs kafka
 tools=org.apache.kafka.tools
 case $1 in
     kafka-topics) class=$tools.TopicCommand ;;
+    kafka-delete-records) class=$tools.DeleteRecordsCommand ;;
     kafka-get-offsets) class=$tools.GetOffsetShell ;;
     kafka-console-producer) class=$tools.ConsoleProducer ;;
     kafka-console-consumer) class=$tools.consumer.ConsoleConsumer ;;

@@ -645,6 +645,69 @@ TEST(batches_are_found_by_the_time_they_were_appended) {
     rig_close(&rig);
 }
 
+static void trim_to(struct rig *rig, int64_t offset) {
+    struct backend_trim_part part = {.topic = STR("orders"), .offset = offset};
+    struct backend_trim call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+    RUN(rig, trim, &call);
+    CHECK_EQ(part.status, ST_OK);
+}
+
+static int64_t found_by_time(struct rig *rig, enum backend_offset_kind kind, int64_t after) {
+    struct backend_offset_part part = {
+        .topic = STR("orders"), .kind = kind, .timestamp_ms = TIMESTAMP_MS + after};
+    struct backend_offsets call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+    RUN(rig, offsets, &call);
+    CHECK_EQ(part.status, ST_OK);
+    return part.offset;
+}
+
+TEST(where_a_log_starts_within_a_batch_only_the_messages_from_there_on_count) { /* D3-2, D16-1 */
+    const uint64_t first[] = {ORIGIN_US + 90000, ORIGIN_US + 10000, ORIGIN_US + 40000, ORIGIN_US + 30000},
+                   second[] = {ORIGIN_US + 20000, ORIGIN_US + 35000};
+    struct rig rig;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    append_messages(&rig, 0, first, 4);
+    append_messages(&rig, 0, second, 2);
+    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 0);
+    trim_to(&rig, 1);
+    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 2);
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 41), -1);
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 40), 2);
+    CHECK_EQ(found_by_append(&rig, 0), 1);
+    trim_to(&rig, 3);
+    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 5);
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 31),
+             5); /* the batch before has a later one, which is gone */
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 5), 3);
+    CHECK_EQ(found_by_append(&rig, 0), 3);
+    struct backend_read_part part = read_part("orders", 0, 3);
+    struct backend_read read = read_of(&part, 1);
+    struct batch b;
+    RUN(&rig, read, &read);
+    CHECK_EQ(part.status, ST_OK);
+    CHECK_EQ(batch_read(part.records[0], &b), ST_OK);
+    CHECK_EQ(b.base_offset, 3); /* mapped for this read, so from there on */
+    CHECK_EQ(b.last_offset_delta, 2);
+    backend_read_release(rig.backend, &read);
+    rig_close(&rig);
+}
+
+TEST(a_numbered_batch_is_stored_once_though_the_first_one_was_trimmed_away) {
+    struct rig rig;
+    int64_t offset;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    for (uint32_t sequence = 0; sequence < 2; sequence++)
+        CHECK_EQ(append_numbered(&rig, 0, sequence, &offset), ST_OK);
+    trim_to(&rig, -1);
+    CHECK_EQ(append_numbered(&rig, 0, 1, &offset), ST_OK);
+    CHECK_EQ(offset, 1);
+    CHECK_EQ(append_numbered(&rig, 0, 2, &offset), ST_OK);
+    CHECK_EQ(offset, 2);
+    rig_close(&rig);
+}
+
 TEST(a_message_without_a_time_is_found_by_its_append_time) {
     struct rig rig;
     rig_open(&rig, test_dir(), false);

@@ -30,6 +30,7 @@ static const struct backend_ops store_ops = {
     .read_release = store_read_release_op,
     .watch = store_watch_op,
     .offsets = store_offsets_op,
+    .trim = store_trim_op,
     .commit = store_commit_op,
     .committed = store_committed_op,
     .groups = store_groups_op,

@@ -144,6 +144,7 @@ void store_read_op(struct backend *b, struct backend_read *r);
 void store_read_release_op(struct backend *b, struct backend_read *r);
 void store_watch_op(struct backend *b, struct backend_watch *w);
 void store_offsets_op(struct backend *b, struct backend_offsets *o);
+void store_trim_op(struct backend *b, struct backend_trim *t);
 void store_commit_op(struct backend *b, struct backend_commit *c);
 void store_committed_op(struct backend *b, struct backend_committed *c);
 void store_groups_op(struct backend *b, struct backend_groups *g);
