@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kafka/group_topics.h"
+#include "kafka/group_patterns.h"
 #include "kafka/groups.h"
 #include "kafka/session.h"
 #include "net/loop.h"
@@ -56,6 +56,10 @@ static bool groups_topic_find(void *ctx, struct str name, struct group_topic *ou
     return group_topics_find(((struct kafka *)ctx)->group_topics, name, out);
 }
 
+static enum group_pattern groups_pattern_find(void *ctx, struct str pattern, struct group_matches *out) {
+    return group_patterns_find(group_topics_patterns(((struct kafka *)ctx)->group_topics), pattern, out);
+}
+
 static enum status kafka_make_groups(struct kafka *k) {
     const struct group_topics_settings topics = {k->settings.backend, k->settings.loops[0], &k->groups};
     struct coordinator_settings settings;
@@ -65,6 +69,7 @@ static enum status kafka_make_groups(struct kafka *k) {
     k->settings.groups = NULL; /* copied */
     settings.random = groups_random;
     settings.topic_find = groups_topic_find;
+    settings.pattern_find = groups_pattern_find;
     settings.ctx = k;
     enum status st = group_topics_new(&topics, &k->group_topics);
     return st ? st : groups_new(&settings, k->settings.loops[0], &k->groups);
