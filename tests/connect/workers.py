@@ -1,7 +1,9 @@
 """Workers of Kafka Connect, and the files their connectors read and write."""
 
+import contextlib
 import json
 import os
+import threading
 import urllib.error
 import urllib.request
 
@@ -14,6 +16,7 @@ SETTINGS = {
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
     "offset.flush.interval.ms": 200,
     "plugin.path": f"{HOME}/connect/plugins",
+    "plugin.discovery": "service_load",
     "consumer.session.timeout.ms": 6000,
     "consumer.heartbeat.interval.ms": 500,
     "consumer.metadata.max.age.ms": 1000,
@@ -89,6 +92,23 @@ class Pipe:
             for _ in range(lines):
                 file.write(f"line {self.count}\n")
                 self.count += 1
+
+    @contextlib.contextmanager
+    def flowing(self):
+        """Lines are written all the time."""
+        stop = threading.Event()
+
+        def run():
+            while not stop.wait(0.02):
+                self.write(20)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
 
     def lines(self):
         return self.output.read_text().splitlines() if self.output.exists() else []
