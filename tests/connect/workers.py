@@ -71,7 +71,7 @@ class Worker(Java):
     def position(self, connector):
         """How far a connector has committed; a source: bytes of its file, a sink: records of its topic."""
         found = (self.api(f"/connectors/{connector}/offsets") or {}).get("offsets")
-        return next(iter(value for key, value in found[0]["offset"].items())) if found else None
+        return next(iter(found[0]["offset"].values())) if found else None
 
 
 class Pipe:
@@ -124,4 +124,4 @@ class Pipe:
     def committed(self, worker):
         """All was read and written, and that was committed: nothing is under way."""
         positions = [worker.position(name) for name in self.names]
-        return positions[0] == os.path.getsize(self.input) and positions[1] >= self.count
+        return positions[0] == os.path.getsize(self.input) and (positions[1] or 0) >= self.count
