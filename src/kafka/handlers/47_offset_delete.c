@@ -1,6 +1,6 @@
 /*
  * OffsetDelete, v0: committed offsets of a group are forgotten, of topics that no member is subscribed to; of the others: 86. A group that nobody knows is
- * 69; one with members of another kind than consumers is 68. D11-63.
+ * 69, one without a name 24; one with members of another kind than consumers is 68. D11-63.
  *
  *   offset_delete_handle -> backend_groups -> delete_on_listed -> [coordinator's loop] delete_begin: who is subscribed to what
  *     -> delete_on_back -> backend_commit (negative offsets) -> delete_on_committed: answer
@@ -37,21 +37,27 @@ static void subscribed_to(struct offset_deleting *d, struct str topic) {
 }
 
 /* The topics in what a consumer sent with its join: i16 version, i32 count, i16 length and bytes each. Others may have written it: nothing is
- * believed beyond its end. */
-static void subscription_read(struct offset_deleting *d, struct bytes metadata) {
+ * believed beyond its end. False: it can't be read. */
+static bool subscription_read(struct offset_deleting *d, struct bytes metadata) {
     struct rbuf in = {metadata.ptr, metadata.ptr + (metadata.len > 0 ? metadata.len : 0)};
     if (in.end - in.at < 6)
-        return;
+        return false;
     int32_t count = (int32_t)be_get(in.at + 2, 4);
     in.at += 6;
-    for (int32_t i = 0; i < count && in.end - in.at >= 2; i++) {
-        int16_t len = (int16_t)be_get(in.at, 2);
-        in.at += 2;
-        if (len < 0 || in.end - in.at < len)
-            return;
-        subscribed_to(d, (struct str){(const char *)in.at, len});
-        in.at += len;
+    for (int32_t i = 0; i < count; i++) {
+        int16_t len = in.end - in.at < 2 ? -1 : (int16_t)be_get(in.at, 2);
+        if (len < 0 || in.end - in.at - 2 < len)
+            return false;
+        subscribed_to(d, (struct str){(const char *)in.at + 2, len});
+        in.at += 2 + len;
     }
+    return count >= 0;
+}
+
+/* Who can't be understood may read any topic. */
+static void subscribed_to_all(struct offset_deleting *d) {
+    for (int32_t i = 0; i < offset_delete_in(d->request)->topics_count; i++)
+        d->subscribed[i] = true;
 }
 
 /* On the coordinator's loop. */
@@ -70,8 +76,8 @@ static void describe_done(struct group_call *call) {
         return;
     }
     while (group_members_next(&members, &view)) {
-        if (!consumers)
-            subscription_read(d, view.metadata);
+        if (!consumers && !subscription_read(d, view.metadata))
+            subscribed_to_all(d);
         for (int32_t i = 0; consumers && i < view.topics_count; i++)
             subscribed_to(d, group_member_topic(&view, i));
     }
@@ -179,6 +185,11 @@ void offset_delete_handle(struct request *r) {
     if (!d)
         return;
     d->request = r;
+    if (offset_delete_in(r)->group_id.len <= 0) {
+        d->out.error_code = KERR_INVALID_GROUP_ID;
+        offset_delete_reply(r, &d->out);
+        return;
+    }
     d->subscribed = request_array(r, bool, offset_delete_in(r)->topics_count);
     if (!d->subscribed)
         return;
