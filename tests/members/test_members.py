@@ -1,0 +1,113 @@
+"""10,000 members of 1,000 groups on one server, beside producers and consumers: nobody is lost, nothing is rebalanced, and heartbeats are answered
+in time. And how many offsets are committed in a second."""
+
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+from kwire import Conn, mktopic
+from members_load import EACH, GROUPS, INTERVAL_MS, SETTINGS, TOPIC, Members, group_names
+from server import Server
+
+KBENCH = os.path.join(os.environ.get("PEERS_HOME", os.path.expanduser("~/.cache/iggy-gateway-kafka/peers")), "bin", "kbench")
+COUNT = GROUPS * EACH
+RATE = 5000  # records a second that are produced and consumed beside the members
+WINDOW_S = {"classic": 15, "consumer": 6}
+P99_US = 10_000
+TRIES = 3  # when the machine stops for a while a window says nothing of the server
+COMMITS_A_SECOND = 20_000
+
+
+class Load:
+    """Records that are produced and consumed at a steady rate."""
+
+    def __init__(self, bootstrap, topic, seconds):
+        self.command = [KBENCH, "latency", bootstrap, topic, "2", str(int(RATE * seconds)), "100", "all", str(RATE)]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, error, *_):
+        if error:
+            self.process.kill()
+        said = self.process.communicate(timeout=60)[0]
+        print("beside them:", said.strip())
+        assert error or self.process.returncode == 0, said
+
+
+def states(conn, protocol):
+    """(state, how many members) of each group; of consumer groups the members are not counted."""
+    if protocol == "consumer":
+        answer = conn.rq("ListGroups", 5, {"states": [], "types": ["consumer"]}, t=20)
+        return {group["group"]: (group["state"], EACH) for group in answer["groups"]}
+    answer = conn.rq("DescribeGroups", 5, {"groups": group_names()}, t=20)
+    return {group["group"]: (group["state"], len(group["members"])) for group in answer["groups"]}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_ten_thousand_members_keep_their_groups(protocol):
+    with Server(**SETTINGS) as server:
+        conn = Conn(server.bootstrap, timeout=20)
+        assert mktopic(conn, TOPIC, EACH) == 0 and mktopic(conn, "load", 2) == 0
+        with Members(server.bootstrap, protocol) as members:
+            print("joined:", members.joined)
+            assert members.joined["errors"] == members.joined["lost"] == 0
+            for _ in range(TRIES):
+                members.window()
+                with Load(server.bootstrap, "load", WINDOW_S[protocol]):
+                    pass
+                window = members.window()
+                print("heartbeats:", window)
+                assert window["errors"] == window["rebalances"] == window["lost"] == 0
+                assert window["heartbeats"] >= 0.9 * COUNT * WINDOW_S[protocol] * 1000 / INTERVAL_MS
+                if window["p99_us"] < P99_US:
+                    break
+            assert window["p99_us"] < P99_US
+            assert states(conn, protocol) == {name: ("Stable", EACH) for name in group_names()}
+        conn.close()
+
+
+class Committer(threading.Thread):
+    """A consumer that commits again as soon as it is answered, all its partitions."""
+
+    def __init__(self, bootstrap, group, partitions, until):
+        super().__init__(daemon=True)
+        self.conn, self.group, self.partitions, self.until = Conn(bootstrap, timeout=30), group, partitions, until
+        self.commits, self.last, self.problem = 0, -1, None
+
+    def commit(self, offset):
+        parts = [{"p": partition, "off": offset, "epoch": 0, "meta": ""} for partition in range(self.partitions)]
+        return self.conn.rq("OffsetCommit", 8, {"group": self.group, "gen": -1, "member": "", "topics": [{"name": "committed", "parts": parts}]})
+
+    def run(self):
+        while not self.problem and time.monotonic() < self.until:
+            answer = self.commit(self.commits)
+            if isinstance(answer, str) or any(part["err"] for part in answer["topics"][0]["parts"]):
+                self.problem = str(answer)[:300]
+            else:
+                self.commits, self.last = self.commits + 1, self.commits
+
+
+@pytest.mark.parametrize("consumers, partitions", [(1, 500), (4, 100), (8, 50)])
+def test_offsets_are_committed_at_a_rate(consumers, partitions):
+    """Durable: FSYNC=acks, the default, syncs before a commit is answered (D12-1)."""
+    with Server() as server:
+        conn = Conn(server.bootstrap, timeout=20)
+        assert mktopic(conn, "committed", 500) == 0
+        began = time.monotonic()
+        committers = [Committer(server.bootstrap, f"group-{number}", partitions, began + 2) for number in range(consumers)]
+        for committer in committers:
+            committer.start()
+        for committer in committers:
+            committer.join(60)
+            assert not committer.is_alive() and not committer.problem, committer.problem
+        rate = sum(committer.commits for committer in committers) * partitions / (time.monotonic() - began)
+        print(f"{consumers} consumers of {partitions} partitions: {rate:,.0f} partitions/s")
+        for committer in committers:
+            found = conn.rq("OffsetFetch", 7, {"group": committer.group, "topics": None})
+            assert {part["p"]: part["off"] for part in found["topics"][0]["parts"]} == dict.fromkeys(range(partitions), committer.last)
+        assert rate >= COMMITS_A_SECOND
+        conn.close()
