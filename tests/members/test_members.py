@@ -2,29 +2,37 @@
 in time. And how many offsets are committed in a second."""
 
 import os
+import statistics
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "bench"))
+from bridge import HOME, Bench, Kafka, Row, cpu_seconds  # noqa: E402
 from kwire import Conn, mktopic
 from members_load import EACH, GROUPS, INTERVAL_MS, SETTINGS, TOPIC, Members, group_names
 from server import Server
 
-KBENCH = os.path.join(os.environ.get("PEERS_HOME", os.path.expanduser("~/.cache/iggy-gateway-kafka/peers")), "bin", "kbench")
 COUNT = GROUPS * EACH
 RATE = 5000  # records a second that are produced and consumed beside the members
 WINDOW_S = {"classic": 15, "consumer": 6}
 P99_US = 10_000
 TRIES = 3  # when the machine stops for a while a window says nothing of the server
 COMMITS_A_SECOND = 20_000
+CPU_SHARE = 0.1  # of two cores: what members may take of a server that has no more
+RATE_SHARE = 0.7  # of the rates without members, here, where the members themselves and the other clients need the same cores
+RUNS = 3
+RATE_ROWS = [Row("produce", "produce", 1024, 300_000, 64), Row("consume", "consume", 1024, 600_000)]
 
 
 class Load:
     """Records that are produced and consumed at a steady rate."""
 
     def __init__(self, bootstrap, topic, seconds):
-        self.command = [KBENCH, "latency", bootstrap, topic, "2", str(int(RATE * seconds)), "100", "all", str(RATE)]
+        self.command = [f"{HOME}/bin/kbench", "latency", bootstrap, topic, "2", str(int(RATE * seconds)), "100", "all", str(RATE)]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
@@ -68,6 +76,46 @@ def test_ten_thousand_members_keep_their_groups(protocol):
             assert window["p99_us"] < P99_US
             assert states(conn, protocol) == {name: ("Stable", EACH) for name in group_names()}
         conn.close()
+
+
+class Rates:
+    """How fast RATE_ROWS go, and what that takes of the server."""
+
+    def __init__(self, server):
+        self.pid, self.subject = server.pid, Kafka("", server)
+        self.bench = Bench([self.subject], None, 1)
+        self.subject.kbench("create", "consume", 1)
+        self.subject.fill("consume", RATE_ROWS[1])
+
+    def once(self, row):
+        """(the server's CPU seconds, seconds, records a second)"""
+        began, cpu = time.monotonic(), cpu_seconds(self.pid)
+        found = self.subject.measure(row, "consume") if row.kind == "consume" else self.bench.once(self.subject, row)
+        return cpu_seconds(self.pid) - cpu, time.monotonic() - began, found["records_s"]
+
+    def measure(self):
+        """The same of each row: medians, and the best rate; what else happens on a machine makes a run slower, never faster."""
+        runs = {row.title: list(zip(*(self.once(row) for _ in range(RUNS)))) for row in RATE_ROWS}
+        return {title: (statistics.median(cpus), statistics.median(seconds), max(rates)) for title, (cpus, seconds, rates) in runs.items()}
+
+
+def test_members_leave_producers_and_consumers_their_rates():
+    """The rates themselves are for bench/run --members, on a machine that does nothing else."""
+    with Server(**SETTINGS) as server:
+        rates = Rates(server)
+        rates.subject.kbench("create", TOPIC, EACH)
+        for _ in range(TRIES):
+            without = rates.measure()
+            with Members(server.bootstrap) as members:
+                beside = rates.measure()
+                window = members.window()
+            assert window["errors"] == window["rebalances"] == window["lost"] == 0
+            taken = max((beside[title][0] - without[title][0]) / beside[title][1] / 2 for title in without)
+            left = min(beside[title][2] / without[title][2] for title in without)
+            print(f"without: {without}, with members: {beside}, taken of two cores: {taken:.3f}, rates left: {left:.2f}")
+            if taken <= CPU_SHARE and left >= RATE_SHARE:
+                break
+        assert taken <= CPU_SHARE and left >= RATE_SHARE
 
 
 class Committer(threading.Thread):
