@@ -178,8 +178,19 @@ struct group_member_view {
     const struct group_member *member;   /* the coordinator's own */
 };
 
-/* The nth (0..topics_count-1) topic that a member of a consumer group subscribed to. */
+/* The nth (0..topics_count-1) topic that a member of a consumer group subscribed to by its name. */
 struct str group_member_topic(const struct group_member_view *view, int32_t nth);
+
+/* What a member of a consumer group reads, ascending, each once: topics that it named, and those that its pattern matches. Begin with {view}. */
+struct group_member_topics {
+    const struct group_member_view *view;
+    int32_t named, matched; /* the coordinator's own */
+};
+
+/* The next one; false: that was all that is known. */
+bool group_member_topics_next(struct group_member_topics *topics, struct str *out);
+/* Whether that is all there is: not while its pattern has not been resolved yet. */
+bool group_member_topics_known(const struct group_member_view *view);
 
 /* Members, by ascending id. Zeroed: none. */
 struct group_members {

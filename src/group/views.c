@@ -90,6 +90,23 @@ struct str group_member_topic(const struct group_member_view *view, int32_t nth)
     return m->topics.at[nth]->name;
 }
 
+bool group_member_topics_next(struct group_member_topics *topics, struct str *out) {
+    struct member_topics it = {.m = container_of(topics->view->member, const struct consumer_member, m),
+                               .named = topics->named,
+                               .matched = topics->matched};
+    const struct consumer_name *name = member_topics_next(&it);
+    topics->named = it.named;
+    topics->matched = it.matched;
+    if (name)
+        *out = name->name;
+    return name;
+}
+
+bool group_member_topics_known(const struct group_member_view *view) {
+    const struct consumer_member *m = container_of(view->member, const struct consumer_member, m);
+    return !m->pattern || m->pattern->version != 0;
+}
+
 /* --- DescribeGroups: D11-60 ---------------------------------------------------------------------------------------------------- */
 
 static void describe_classic(const struct classic_group *g, struct group_describe *d) {

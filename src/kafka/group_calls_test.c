@@ -494,6 +494,22 @@ TEST(groups_without_members_are_deleted_with_their_offsets) { /* D11-62 */
     }
 }
 
+TEST(a_group_that_is_named_twice_is_deleted_once) { /* D11-62 */
+    struct str names[] = {STR("committed"), STR("nobody's"), STR("committed"), STR("lost"), STR("nobody's")};
+    const int16_t codes[] = {0, 69, 0};
+    struct delete_groups_req in = {.groups_names = {names, COUNT_OF(names)}};
+    struct call c;
+    call_open(&c, &call_managing);
+    const struct delete_groups_res *out = call_run(&c, DELETE_GROUPS, 2, &in);
+    CHECK_EQ(out->results_count, 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK(str_equal(out->results[i].group_id, names[i < 2 ? i : 3]));
+        CHECK_EQ(out->results[i].error_code, codes[i]);
+    }
+    CHECK_EQ(call_fake.forgets, 2);
+    call_close(&c);
+}
+
 TEST(a_group_whose_offsets_stay_is_not_said_to_be_deleted) { /* D11-62 */
     static const struct {
         enum status st;
@@ -537,6 +553,7 @@ TEST(offsets_of_a_group_without_members_are_forgotten) { /* D11-63 */
     out = offset_delete(&c, "nobody's");
     CHECK_EQ(out->error_code, 69);
     CHECK_EQ(out->topics_count, 0);
+    CHECK_EQ(offset_delete(&c, "")->error_code, 24);
     CHECK_EQ(call_fake.commits, 1);
     call_close(&c);
 }
@@ -587,16 +604,21 @@ TEST(members_of_another_kind_than_consumers_keep_all_offsets) { /* D11-63 */
     call_close(&c);
 }
 
-TEST(a_subscription_that_says_more_than_it_holds_is_read_to_its_end) { /* D11-63 */
+TEST(a_member_whose_subscription_cannot_be_read_keeps_all_offsets) { /* D11-63 */
     uint8_t room[64];
-    struct bytes whole = subscription(room, "here", INT32_MAX);
-    for (int32_t cut = 0; cut <= whole.len; cut++) {
-        struct call c;
-        call_open(&c, &call_managing);
-        const struct offset_delete_res *out =
-            offset_delete_of_members(&c, "consumer", (struct bytes){whole.ptr, cut});
-        CHECK_EQ(out->error_code, 0);
-        CHECK_EQ(out->topics[0].partitions[0].error_code, cut >= 12 ? 86 : 0);
-        call_close(&c);
+    const int32_t counts[] = {INT32_MAX, -1, 1};
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        struct bytes whole = subscription(room, "here", counts[i]);
+        for (int32_t cut = 0; cut <= whole.len; cut++) {
+            bool readable = counts[i] == 1 && cut >= 12; /* what follows the names doesn't matter */
+            struct call c;
+            call_open(&c, &call_managing);
+            const struct offset_delete_res *out =
+                offset_delete_of_members(&c, "consumer", (struct bytes){whole.ptr, cut});
+            CHECK_EQ(out->error_code, 0);
+            CHECK_EQ(out->topics[0].partitions[0].error_code, 86);
+            CHECK_EQ(out->topics[1].partitions[0].error_code, readable ? 0 : 86);
+            call_close(&c);
+        }
     }
 }

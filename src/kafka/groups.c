@@ -1,5 +1,6 @@
 #include "kafka/groups.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/clock.h"
@@ -8,10 +9,14 @@
 #include "net/timer.h"
 
 struct groups {
-    struct coordinator *coordinator; /* owned; on home only */
+    struct coordinator *coordinator; /* owned */
+    pthread_mutex_t
+        lock; /* guards the coordinator. Home takes it; others only try, so no loop waits for another */
+    atomic_int coming; /* calls that were posted to home and have not begun */
     struct loop *home;
     struct timer timer;
-    struct op stop;
+    struct op stop, retime;
+    bool retimes; /* under the lock: retime is on its way */
 };
 
 enum status groups_new(const struct coordinator_settings *settings, struct loop *home, struct groups **out) {
@@ -24,6 +29,7 @@ enum status groups_new(const struct coordinator_settings *settings, struct loop 
         mem_free(g);
         return st;
     }
+    pthread_mutex_init(&g->lock, NULL);
     *out = g;
     return ST_OK;
 }
@@ -32,16 +38,23 @@ void groups_free(struct groups *g) {
     if (!g)
         return;
     coordinator_free(g->coordinator);
+    pthread_mutex_destroy(&g->lock);
     mem_free(g);
 }
 
-/* ---- time ---- */
+/* ---- into the coordinator and out of it, on home ---- */
 
 static void groups_on_time(struct timer *t);
 
+static struct coordinator *groups_enter(struct groups *g) {
+    pthread_mutex_lock(&g->lock);
+    return g->coordinator;
+}
+
 /* A timer that can't be set is tried again with the next call. */
-static void groups_set_timer(struct groups *g) {
+static void groups_leave(struct groups *g) {
     int64_t due_ms = coordinator_due_ms(g->coordinator);
+    pthread_mutex_unlock(&g->lock);
     if (due_ms == INT64_MAX) {
         timer_clear(loop_timers(g->home), &g->timer);
     } else {
@@ -52,15 +65,23 @@ static void groups_set_timer(struct groups *g) {
 
 static void groups_on_time(struct timer *t) {
     struct groups *g = container_of(t, struct groups, timer);
-    int64_t ignored = coordinator_tick(g->coordinator, clock_ms());
+    int64_t ignored = coordinator_tick(groups_enter(g), clock_ms());
     (void)ignored;
-    groups_set_timer(g);
+    groups_leave(g);
+}
+
+static void groups_on_retime(struct op *op) {
+    struct groups *g = container_of(op, struct groups, retime);
+    struct coordinator *ignored = groups_enter(g);
+    (void)ignored;
+    g->retimes = false;
+    groups_leave(g);
 }
 
 static void groups_stop_here(struct op *op) {
     struct groups *g = container_of(op, struct groups, stop);
-    coordinator_shutdown(g->coordinator, clock_ms());
-    groups_set_timer(g);
+    coordinator_shutdown(groups_enter(g), clock_ms());
+    groups_leave(g);
 }
 
 void groups_stop(struct groups *g) {
@@ -76,8 +97,9 @@ static void call_on_cancel_back(struct op *op);
 static void call_begin(struct op *op) {
     struct groups_call *call = container_of(op, struct groups_call, there);
     struct groups *g = call->groups;
-    call->begin(call, g->coordinator, clock_ms());
-    groups_set_timer(g);
+    atomic_fetch_sub(&g->coming, 1);
+    call->begin(call, groups_enter(g), clock_ms());
+    groups_leave(g);
 }
 
 void groups_call_end(struct groups_call *call) {
@@ -89,9 +111,10 @@ void groups_call_end(struct groups_call *call) {
 static void call_cancel_here(struct op *op) {
     struct groups_call *call = container_of(op, struct groups_call, cancel);
     struct groups *g = call->groups;
+    struct coordinator *c = groups_enter(g);
     if (!call->over)
-        coordinator_cancel(g->coordinator, call->waits, clock_ms());
-    groups_set_timer(g);
+        coordinator_cancel(c, call->waits, clock_ms());
+    groups_leave(g);
     op_init(&call->cancel, call->op.loop, call_on_cancel_back);
     loop_post(&call->cancel);
 }
@@ -125,9 +148,39 @@ static void call_on_cancel(struct op *op) {
     loop_post(&call->cancel);
 }
 
+/* The timer is home's; what is due can get nearer from here, as the session of a member whose join waits. */
+static void groups_retime(struct groups *g) {
+    if (g->retimes)
+        return;
+    g->retimes = true;
+    op_init(&g->retime, g->home, groups_on_retime);
+    loop_post(&g->retime);
+}
+
+/*
+ * A call that may be made from any loop, at once: that saves waking home's thread and then this one. Not while something is due, which would end
+ * calls of others here; nor before a call that was made earlier, perhaps on the same connection.
+ */
+static bool call_from_here(struct groups_call *call) {
+    struct groups *g = call->groups;
+    if (!call->anywhere || atomic_load(&g->coming) > 0 || pthread_mutex_trylock(&g->lock))
+        return false;
+    int64_t now_ms = clock_ms(), due_ms = coordinator_due_ms(g->coordinator);
+    bool nothing_due = due_ms > now_ms;
+    if (nothing_due)
+        call->begin(call, g->coordinator, now_ms);
+    if (coordinator_due_ms(g->coordinator) < due_ms)
+        groups_retime(g);
+    pthread_mutex_unlock(&g->lock);
+    return nothing_due;
+}
+
 void groups_call(struct groups *g, struct groups_call *call) {
     call->groups = g;
     op_start(&call->op, call_on_cancel);
+    if (call_from_here(call))
+        return;
+    atomic_fetch_add(&g->coming, 1);
     op_init(&call->there, g->home, call_begin);
     loop_post(&call->there);
 }

@@ -3,6 +3,7 @@
  *
  *   [request's loop] groups_call -> [home] call->begin: coordinator_x -> .. its done: the handler copies what it needs, groups_call_end
  *                                                                                              -> [request's loop] call->op.done
+ * A call that says `anywhere` stays on its own loop where it can; op.done never runs inside groups_call all the same.
  */
 #ifndef KAFKA_GROUPS_H
 #define KAFKA_GROUPS_H
@@ -27,6 +28,8 @@ struct groups_call {
      * request's arena may be used there: its loop doesn't touch it meanwhile. */
     void (*begin)(struct groups_call *call, struct coordinator *c, int64_t now_ms);
     struct group_call *waits; /* what may wait: a join's or sync's call; NULL: nothing */
+    bool
+        anywhere; /* begin makes one call that never waits, looks at no topics and lets nothing be due earlier: a heartbeat of a classic member */
 
     struct groups *groups; /* the rest is groups.c's */
     bool over; /* home: it has ended; away from what the other loop has, which is read in one word */

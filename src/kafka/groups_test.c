@@ -28,6 +28,8 @@ struct rig {
     struct groups *groups;
     enum group_outcome outcomes[CALLS + 1];
     _Atomic int begun, ended; /* calls */
+    _Atomic bool last_begun_here;
+    sem_t home_may_go_on;
     sem_t changed;
 };
 
@@ -77,7 +79,8 @@ static void heartbeat_done(struct group_call *call) {
 static void guest_begin(struct groups_call *hop, struct coordinator *c, int64_t now_ms) {
     struct guest *g = container_of(hop, struct guest, hop);
     struct rig *rig = g->rig;
-    CHECK(loop_current() == rig->home);
+    CHECK(loop_current() == rig->home || hop->anywhere);
+    rig->last_begun_here = loop_current() == rig->here;
     atomic_fetch_add(&rig->begun, 1);
     if (g->beats)
         coordinator_heartbeat(c, &g->heartbeat, now_ms);
@@ -248,6 +251,48 @@ TEST(giving_up_comes_too_late_and_the_call_ends_once) {
         CHECK_EQ(rig.outcomes[i], GROUP_UNKNOWN_MEMBER);
         CHECK_EQ(atomic_load(&rig.ended), i + 1);
     }
+    rig_close(&rig);
+}
+
+static struct guest *guest_anywhere(struct rig *rig) {
+    struct guest *g = guest_new(rig);
+    g->beats = g->hop.anywhere = true;
+    g->hop.waits = NULL;
+    return g;
+}
+
+TEST(a_call_that_may_be_made_anywhere_stays_on_its_own_loop) {
+    struct rig rig;
+    rig_open(&rig, LONG_MS);
+    guest_start(guest_anywhere(&rig));
+    wait_on(&rig.changed);
+    CHECK_EQ(rig.outcomes[0], GROUP_UNKNOWN_MEMBER);
+    CHECK(atomic_load(&rig.last_begun_here));
+    rig_close(&rig);
+}
+
+static void home_waits(struct op *op) {
+    wait_on(&container_of(op, struct visit, op)->rig->home_may_go_on);
+}
+
+TEST(a_call_that_may_be_made_anywhere_does_not_overtake) {
+    struct rig rig;
+    struct visit v = {.rig = &rig};
+    rig_open(&rig, LONG_MS);
+    sem_init(&rig.home_may_go_on, 0, 0);
+    op_init(&v.op, rig.home, home_waits);
+    loop_post(&v.op);
+    on_loop(&rig, rig.here, guest_new(&rig), guest_start_here); /* a join that waits, once it gets there */
+    on_loop(&rig, rig.here, guest_anywhere(&rig), guest_start_here);
+    CHECK_EQ(atomic_load(&rig.begun), 0);
+    sem_post(&rig.home_may_go_on);
+    wait_on(&rig.changed);
+    CHECK_EQ(rig.outcomes[0], GROUP_UNKNOWN_MEMBER);
+    CHECK_EQ(atomic_load(&rig.begun), 2);
+    CHECK(!atomic_load(&rig.last_begun_here));
+    groups_stop(rig.groups);
+    wait_on(&rig.changed);
+    sem_destroy(&rig.home_may_go_on);
     rig_close(&rig);
 }
 

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/mem.h"
@@ -13,7 +15,8 @@
 
 struct loop {
     uv_loop_t uv;
-    uv_async_t wake;          /* what keeps the loop going; its other handles don't count */
+    uv_poll_t wake; /* on wake_fd; what keeps the loop going: its other handles don't count */
+    int wake_fd; /* owned; an eventfd: uv_async makes the woken thread spin until the waker's call has returned */
     uv_prepare_t before_poll; /* ready things never wait through a poll: they run before and after it */
     uv_check_t after_poll;
     uv_idle_t again;    /* active while something is ready: then the poll doesn't block */
@@ -27,7 +30,7 @@ struct loop {
 
     pthread_mutex_t lock; /* guards the rest */
     struct link mailbox;  /* struct op: posted by other threads */
-    bool ended;
+    bool asleep; /* it may be in the poll, and is to be woken; else it looks into the mailbox by itself */
 
     uint8_t scratch[LOOP_SCRATCH_BYTES];
 };
@@ -66,19 +69,36 @@ static void loop_run_all(struct loop *loop) {
         uv_idle_start(&loop->again, loop_on_again);
 }
 
+/* What others have posted is ready. may_sleep: if there is nothing to do then, whoever posts next wakes the loop. */
+static void loop_take_mail(struct loop *loop, bool may_sleep) {
+    bool idle = may_sleep && list_empty(&loop->ready) && list_empty(&loop->at_end);
+    pthread_mutex_lock(&loop->lock);
+    loop->asleep = idle && list_empty(&loop->mailbox);
+    list_move_all(&loop->ready, &loop->mailbox);
+    pthread_mutex_unlock(&loop->lock);
+}
+
 static void loop_on_before_poll(uv_prepare_t *handle) {
-    loop_run_all(handle->data);
+    struct loop *loop = handle->data;
+    loop_run_all(loop);
+    loop_take_mail(loop, true);
+    if (!list_empty(&loop->ready)) /* it runs after a poll that doesn't block */
+        uv_idle_start(&loop->again, loop_on_again);
 }
 
 static void loop_on_after_poll(uv_check_t *handle) {
-    loop_run_all(handle->data);
+    struct loop *loop = handle->data;
+    loop_take_mail(loop, false);
+    loop_run_all(loop);
 }
 
-static void loop_on_wake(uv_async_t *handle) {
+static void loop_on_wake(uv_poll_t *handle, int failed, int events) {
     struct loop *loop = handle->data;
-    pthread_mutex_lock(&loop->lock);
-    list_move_all(&loop->ready, &loop->mailbox);
-    pthread_mutex_unlock(&loop->lock);
+    uint64_t count;
+    (void)failed;
+    (void)events;
+    ssize_t ignored = read(loop->wake_fd, &count, sizeof count);
+    (void)ignored;
 }
 
 static void loop_on_stop(struct op *op) {
@@ -86,9 +106,10 @@ static void loop_on_stop(struct op *op) {
 }
 
 static enum status loop_open_handles(struct loop *loop) {
-    if (uv_async_init(&loop->uv, &loop->wake, loop_on_wake))
+    if (uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd))
         return ST_IO;
-    uv_prepare_init(&loop->uv, &loop->before_poll); /* these can't fail */
+    uv_poll_start(&loop->wake, UV_READABLE, loop_on_wake); /* neither this nor the next ones can fail */
+    uv_prepare_init(&loop->uv, &loop->before_poll);
     uv_check_init(&loop->uv, &loop->after_poll);
     uv_idle_init(&loop->uv, &loop->again);
     loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop;
@@ -111,7 +132,8 @@ enum status loop_new(int index, struct loop **out) {
     op_init(&loop->stop, loop, loop_on_stop);
 
     enum status st = ST_IO;
-    if (uv_loop_init(&loop->uv))
+    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (loop->wake_fd < 0 || uv_loop_init(&loop->uv))
         goto fail;
     st = loop_open_handles(loop);
     if (st) {
@@ -128,6 +150,8 @@ enum status loop_new(int index, struct loop **out) {
     return ST_OK;
 
 fail:
+    if (loop->wake_fd >= 0)
+        close(loop->wake_fd);
     mem_free(loop);
     return st;
 }
@@ -140,10 +164,7 @@ static void *loop_main(void *arg) {
     current = loop;
     uv_run(&loop->uv, UV_RUN_DEFAULT);
 
-    pthread_mutex_lock(&loop->lock);
-    loop->ended = true;
-    list_move_all(&loop->ready, &loop->mailbox);
-    pthread_mutex_unlock(&loop->lock);
+    loop_take_mail(loop, false);
     while (!list_empty(&loop->ready) || !list_empty(&loop->at_end))
         loop_run_ready(loop);
     return NULL;
@@ -178,6 +199,7 @@ void loop_free(struct loop *loop) {
     int still_open = uv_loop_close(&loop->uv);
     assert(!still_open);
     (void)still_open;
+    close(loop->wake_fd);
     timers_free(loop->timers);
     pthread_mutex_destroy(&loop->lock);
     mem_free(loop);
@@ -211,11 +233,12 @@ void loop_post(struct op *op) {
         return;
     }
     pthread_mutex_lock(&loop->lock);
-    bool first = list_empty(&loop->mailbox);
     list_push_tail(&loop->mailbox, &op->link);
-    if (first && !loop->ended)
-        uv_async_send(
-            &loop->wake); /* under the lock: once it is free the loop may take the op, end, and be freed */
+    if (loop->asleep) { /* under the lock: once it is free the loop may take the op, end, and be freed */
+        ssize_t ignored = write(loop->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
+        (void)ignored;
+        loop->asleep = false;
+    }
     pthread_mutex_unlock(&loop->lock);
 }
 

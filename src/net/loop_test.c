@@ -57,6 +57,43 @@ TEST(ten_thousand_ops_from_four_threads_run_once_each_and_in_each_thread_s_order
     CHECK_EQ(many.misplaced, 0);
 }
 
+/* --- two loops that have nothing to do but to wake each other --- */
+
+#define THROWS 20000
+
+struct ball {
+    struct loop *loops[2];
+    struct op ops[2]; /* one for each way */
+    int throws;
+    struct gate over;
+};
+
+static void ball_throw(struct ball *b) {
+    if (++b->throws == THROWS)
+        gate_add(&b->over, 1);
+    else
+        loop_post(&b->ops[b->throws % 2]);
+}
+
+static void ball_caught_at_0(struct op *op) {
+    ball_throw(container_of(op, struct ball, ops[0]));
+}
+
+static void ball_caught_at_1(struct op *op) {
+    ball_throw(container_of(op, struct ball, ops[1]));
+}
+
+TEST(a_loop_that_sleeps_is_woken_each_time) {
+    struct ball b = {.over = GATE_INIT};
+    loops_run(b.loops, 2);
+    op_init(&b.ops[0], b.loops[0], ball_caught_at_0);
+    op_init(&b.ops[1], b.loops[1], ball_caught_at_1);
+    loop_post(&b.ops[0]);
+    CHECK(gate_wait(&b.over, 1));
+    loops_stop(b.loops, 2);
+    CHECK_EQ(b.throws, THROWS);
+}
+
 /* --- what happens on the loop's own thread; all state below is used on the loop only --- */
 
 struct scene {

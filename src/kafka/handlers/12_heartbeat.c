@@ -37,6 +37,7 @@ void heartbeat_handle(struct request *r) {
         .generation = in->generation_id,
     };
     b->hop.begin = heartbeat_begin;
+    b->hop.anywhere = true;
     op_init(&b->hop.op, r->loop, heartbeat_on_back);
     request_waits_for(r, heartbeat_on_back);
     groups_call(r->kafka->groups, &b->hop);

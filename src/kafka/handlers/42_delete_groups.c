@@ -1,11 +1,13 @@
 /*
- * DeleteGroups, v0-v3: groups without members are forgotten, with their committed offsets; one with members is 68, one nobody knows 69. D11-62.
+ * DeleteGroups, v0-v3: groups without members are forgotten, with their committed offsets; one with members is 68, one nobody knows 69. A group that is
+ * named twice has one entry, where it is named first. D11-62.
  *
  *   delete_groups_handle -> backend_groups -> delete_on_listed -> [coordinator's loop] delete_begin -> delete_on_back
  *     -> delete_next: backend_groups (forget), one group after the other -> delete_on_forgotten .. answer
  */
 #include "kafka/errors.h"
 #include "kafka/group_views.h"
+#include "kafka/names.h"
 #include "net/loop.h"
 
 struct deleting {
@@ -90,13 +92,21 @@ void delete_groups_handle(struct request *r) {
     if (!d)
         return;
     d->request = r;
+    struct name_key *keys = request_array(r, struct name_key, in->groups_names.count);
+    if (!keys)
+        return;
+    for (int32_t i = 0; i < in->groups_names.count; i++)
+        keys[i].name = in->groups_names.items[i];
+    const struct name_place *places = names_place(r, keys, in->groups_names.count);
+    if (!places)
+        return;
     d->out.results = request_array(r, struct delete_groups_res_group, in->groups_names.count);
     if (!d->out.results)
         return;
-    d->out.results_count = in->groups_names.count;
     for (int32_t i = 0; i < in->groups_names.count; i++)
-        d->out.results[i] = (struct delete_groups_res_group){.group_id = in->groups_names.items[i],
-                                                             .error_message = STR_NULL};
+        if (places[i].first == i)
+            d->out.results[d->out.results_count++] = (struct delete_groups_res_group){
+                .group_id = in->groups_names.items[i], .error_message = STR_NULL};
     request_waits_for(r, delete_on_listed);
     groups_list_begin(r, &d->listed, delete_on_listed);
 }

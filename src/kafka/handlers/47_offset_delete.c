@@ -1,6 +1,6 @@
 /*
  * OffsetDelete, v0: committed offsets of a group are forgotten, of topics that no member is subscribed to; of the others: 86. A group that nobody knows is
- * 69; one with members of another kind than consumers is 68. D11-63.
+ * 69, one without a name 24; one with members of another kind than consumers is 68. D11-63.
  *
  *   offset_delete_handle -> backend_groups -> delete_on_listed -> [coordinator's loop] delete_begin: who is subscribed to what
  *     -> delete_on_back -> backend_commit (negative offsets) -> delete_on_committed: answer
@@ -34,11 +34,25 @@ static void subscribed_to(struct offset_deleting *d, struct str topic) {
             d->subscribed[i] = true;
 }
 
-static void subscription_read(struct offset_deleting *d, struct bytes metadata) {
-    struct subscription s = subscription_of(metadata);
+/* False: what the member reads is not known. */
+static bool subscription_read(struct offset_deleting *d, const struct group_member_view *member) {
+    struct subscription s = subscription_of(member->metadata);
+    struct group_member_topics topics = {.view = member};
     struct str topic;
+    if (d->describe.type == GROUP_CONSUMER) {
+        while (group_member_topics_next(&topics, &topic))
+            subscribed_to(d, topic);
+        return group_member_topics_known(member);
+    }
     while (subscription_next(&s, &topic))
         subscribed_to(d, topic);
+    return s.is_whole;
+}
+
+/* Who can't be understood may read any topic. */
+static void subscribed_to_all(struct offset_deleting *d) {
+    for (int32_t i = 0; i < offset_delete_in(d->request)->topics_count; i++)
+        d->subscribed[i] = true;
 }
 
 /* On the coordinator's loop. */
@@ -46,21 +60,18 @@ static void describe_done(struct group_call *call) {
     struct offset_deleting *d = container_of(call, struct offset_deleting, describe.call);
     struct group_members members = d->describe.members;
     struct group_member_view view;
-    bool consumers = d->describe.type == GROUP_CONSUMER;
     d->out.error_code = kerr_of_group(call->outcome);
     if (call->outcome == GROUP_ID_NOT_FOUND && groups_list_problem(d->request, &d->listed))
         d->out.error_code = groups_list_problem(d->request, &d->listed);
     if (call->outcome != GROUP_OK || members.count == 0)
         return;
-    if (!consumers && !str_equal(d->describe.protocol_type, STR(CONSUMER_TYPE))) {
+    if (d->describe.type == GROUP_CLASSIC && !str_equal(d->describe.protocol_type, STR(CONSUMER_TYPE))) {
         d->out.error_code = KERR_NON_EMPTY_GROUP;
         return;
     }
     while (group_members_next(&members, &view)) {
-        if (!consumers)
-            subscription_read(d, view.metadata);
-        for (int32_t i = 0; consumers && i < view.topics_count; i++)
-            subscribed_to(d, group_member_topic(&view, i));
+        if (!subscription_read(d, &view))
+            subscribed_to_all(d);
     }
 }
 
@@ -166,6 +177,11 @@ void offset_delete_handle(struct request *r) {
     if (!d)
         return;
     d->request = r;
+    if (offset_delete_in(r)->group_id.len <= 0) {
+        d->out.error_code = KERR_INVALID_GROUP_ID;
+        offset_delete_reply(r, &d->out);
+        return;
+    }
     d->subscribed = request_array(r, bool, offset_delete_in(r)->topics_count);
     if (!d->subscribed)
         return;
