@@ -111,7 +111,7 @@ struct coordinator_settings {
     /* For consumer groups: the topic of that name, from what is known without waiting; false: there is none. NULL: there are no topics. */
     bool (*topic_find)(void *ctx, struct str name, struct group_topic *out);
     /* For consumer groups: the topics that a pattern (SubscribedTopicRegex, not empty) matches, from what is known without waiting. Asked
-     * once for each pattern of a group when its topics are looked up. NULL: no pattern is valid. */
+     * once for each pattern of a group when its topics are looked up. out NULL: only whether it may be used. Itself NULL: no pattern is valid. */
     enum group_pattern (*pattern_find)(void *ctx, struct str pattern, struct group_matches *out);
     void *ctx; /* of all; borrowed */
 };
