@@ -134,6 +134,8 @@ static inline bool names_same(const struct names *a, const struct names *b) {
            (a->count == 0 || memcmp(a->at, b->at, (size_t)a->count * sizeof *a->at) == 0);
 }
 
+/* May groups have a pattern of that text (not empty)? GROUP_INVALID_REGULAR_EXPRESSION, GROUP_NOT_AVAILABLE. */
+enum group_outcome consumer_pattern_check(const struct coordinator *c, struct str text) MUST_USE;
 /* The group's pattern of that text (not empty), for one more member. GROUP_INVALID_REGULAR_EXPRESSION, GROUP_MAX_SIZE_REACHED, GROUP_NOT_AVAILABLE. */
 enum group_outcome consumer_pattern_ref(struct consumer_group *g, struct str text,
                                         struct consumer_pattern **out) MUST_USE;

@@ -363,6 +363,9 @@ static struct consumer_group *group_for(struct coordinator *c, const struct grou
 /* GROUP_OK: the answer is in h. */
 static enum group_outcome beat(struct coordinator *c, struct group_consumer_heartbeat *h) {
     enum group_outcome outcome = check_shape(&c->settings, h);
+    if (!outcome && h->epoch == 0 &&
+        h->regex.len > 0) /* before a group or a static member's place changes hands */
+        outcome = consumer_pattern_check(c, h->regex);
     if (outcome)
         return outcome;
     struct consumer_group *g = group_for(c, h, &outcome);

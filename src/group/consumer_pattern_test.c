@@ -196,6 +196,17 @@ TEST(who_takes_a_static_members_place_takes_its_pattern_too) { /* D11-94 */
     rig_end(&r);
 }
 
+TEST(a_static_member_that_comes_back_with_a_pattern_that_is_not_valid_leaves_its_place_free) { /* D11-94 */
+    struct rig r;
+    begin(&r);
+    CBEAT(&r, &a, .member = "a", .instance = "i", .topics = "t");
+    CBEAT(&r, &a, .member = "a", .instance = "i", .epoch = -2);
+    CHECK_EQ(CBEAT(&r, &b, .member = "b", .instance = "i", .regex = "("), GROUP_INVALID_REGULAR_EXPRESSION);
+    CHECK_EQ(CBEAT(&r, &b, .member = "c", .instance = "i", .topics = "t"), GROUP_OK);
+    CHECK_TEXT(b.assignment, "t:0,1;");
+    rig_end(&r);
+}
+
 TEST(the_topics_of_a_pattern_are_asked_for_once_however_many_members_have_it) {
     struct rig r;
     char id[16];

@@ -54,6 +54,8 @@ static enum group_pattern pattern_find(void *ctx, struct str pattern, struct gro
     snprintf(copy, sizeof copy, "%.*s", pattern.len, pattern.ptr);
     if (regcomp(&re, copy, REG_EXTENDED))
         return GROUP_PATTERN_INVALID;
+    struct group_matches ignored;
+    out = out ? out : &ignored;
     out->names = patterns.names;
     out->count = 0;
     for (int i = TOPICS_MAX; i-- > 0;) { /* in no order */
@@ -61,7 +63,7 @@ static enum group_pattern pattern_find(void *ctx, struct str pattern, struct gro
             patterns.names[out->count++] = str_of(topics[i].name);
     }
     regfree(&re);
-    patterns.resolved += out->version != patterns.version;
+    patterns.resolved += out != &ignored && out->version != patterns.version;
     out->version = patterns.version;
     return patterns.full    ? GROUP_PATTERN_NOT_AVAILABLE
            : patterns.known ? GROUP_PATTERN_KNOWN

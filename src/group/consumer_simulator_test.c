@@ -147,6 +147,8 @@ static enum group_pattern find_pattern(void *ctx, struct str pattern, struct gro
         which++;
     if (sim.list_version == 0)
         return GROUP_PATTERN_NOT_KNOWN_YET;
+    if (!out)
+        return GROUP_PATTERN_KNOWN;
     out->count = 0;
     for (int i = 0; i < TOPICS; i++) {
         if (patterns[which].topics & sim.listed & 1 << i)

@@ -175,17 +175,15 @@ static int compare_pattern(const void *key, const void *row) {
     return str_compare(*(const struct str *)key, ((const struct consumer_pattern *)row)->text);
 }
 
-/* May the group have it? Its topics, if they are known, are looked up later. */
-static enum group_outcome pattern_check(const struct consumer_group *g, struct str text) {
-    const struct coordinator_settings *s = &g->g.c->settings;
-    struct group_matches ignored = {0};
-    switch (s->pattern_find ? s->pattern_find(s->ctx, text, &ignored) : GROUP_PATTERN_INVALID) {
+enum group_outcome consumer_pattern_check(const struct coordinator *c, struct str text) {
+    const struct coordinator_settings *s = &c->settings;
+    switch (s->pattern_find ? s->pattern_find(s->ctx, text, NULL) : GROUP_PATTERN_INVALID) {
     case GROUP_PATTERN_INVALID:
         return GROUP_INVALID_REGULAR_EXPRESSION;
     case GROUP_PATTERN_NOT_AVAILABLE:
         return GROUP_NOT_AVAILABLE;
     default:
-        return g->roster_bytes + text.len > s->roster_bytes_max ? GROUP_MAX_SIZE_REACHED : GROUP_OK;
+        return GROUP_OK; /* its topics are looked up later */
     }
 }
 
@@ -193,9 +191,11 @@ enum group_outcome consumer_pattern_ref(struct consumer_group *g, struct str tex
                                         struct consumer_pattern **out) {
     struct consumer_pattern *p = sorted_find(&g->patterns, compare_pattern, &text);
     if (!p) {
-        enum group_outcome outcome = pattern_check(g, text);
+        enum group_outcome outcome = consumer_pattern_check(g->g.c, text);
         if (outcome)
             return outcome;
+        if (g->roster_bytes + text.len > g->g.c->settings.roster_bytes_max)
+            return GROUP_MAX_SIZE_REACHED;
         if (sorted_reserve(&g->patterns, 1))
             return GROUP_NOT_AVAILABLE;
         p = keep_take(g->g.c, sizeof *p + (size_t)text.len);

@@ -114,7 +114,7 @@ struct coordinator_settings {
     /* Whether a group has committed offsets, from memory. NULL: those have in which somebody has committed since they are here. */
     bool (*has_offsets)(void *ctx, struct str group);
     /* For consumer groups: the topics that a pattern (SubscribedTopicRegex, not empty) matches, from what is known without waiting. Asked
-     * once for each pattern of a group when its topics are looked up. NULL: no pattern is valid. */
+     * once for each pattern of a group when its topics are looked up. out NULL: only whether it may be used. Itself NULL: no pattern is valid. */
     enum group_pattern (*pattern_find)(void *ctx, struct str pattern, struct group_matches *out);
     void *ctx; /* of all; borrowed */
 };

@@ -170,7 +170,7 @@ enum group_pattern group_patterns_find(struct group_patterns *t, struct str patt
         return GROUP_PATTERN_INVALID;
     if (!row->bits)
         return GROUP_PATTERN_NOT_KNOWN_YET;
-    if (out->version != row->version)
+    if (out && out->version != row->version)
         matches_fill(t, row, out);
     return GROUP_PATTERN_KNOWN;
 }
