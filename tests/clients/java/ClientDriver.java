@@ -196,7 +196,7 @@ public class ClientDriver {
     void join(String group, String topic, String instance, String assignor) {
         Properties settings = settings("group.id", group, "enable.auto.commit", "false", "auto.offset.reset", "earliest", "fetch.max.wait.ms", "200");
         if (assignor.equals("consumer")) settings.put("group.protocol", "consumer"); // its times are the server's
-        else settings.putAll(Map.of("session.timeout.ms", "6000", "heartbeat.interval.ms", "500"));
+        else settings.putAll(Map.of("session.timeout.ms", instance.equals("-") ? "6000" : "12000", "heartbeat.interval.ms", "500"));
         if (!instance.equals("-")) settings.put("group.instance.id", instance);
         if (assignor.equals("cooperative")) settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
         member = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());

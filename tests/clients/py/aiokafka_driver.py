@@ -143,7 +143,7 @@ class AioKafka(Driver):
                 partition_assignment_strategy=[RangePartitionAssignor],
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                session_timeout_ms=6000,
+                session_timeout_ms=self.session(instance),
                 heartbeat_interval_ms=500,
                 fetch_max_wait_ms=200,
                 **self.settings,

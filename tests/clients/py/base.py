@@ -97,6 +97,10 @@ class Driver:
             self.late = error
         return self.assigned(), found
 
+    @staticmethod
+    def session(instance):
+        return 12000 if instance else 6000  # ms
+
     def was_assigned(self, *_):
         self.rebalances += 1
 

@@ -120,7 +120,7 @@ class Confluent(Driver):
             "fetch.wait.max.ms": 200,
         }
         # The times of the consumer protocol are the server's.
-        own |= {"group.protocol": "consumer"} if assignor == "consumer" else {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+        own |= {"group.protocol": "consumer"} if assignor == "consumer" else {"session.timeout.ms": self.session(instance), "heartbeat.interval.ms": 500}
         if instance:
             own["group.instance.id"] = instance
         if assignor == "cooperative":

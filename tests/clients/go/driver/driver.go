@@ -58,6 +58,14 @@ type Member interface {
 	Leave() error
 }
 
+// Session is a member's session timeout: longer for a static member, whose next process has to come within it.
+func Session(instance string) time.Duration {
+	if instance != "" {
+		return 12 * time.Second
+	}
+	return 6 * time.Second
+}
+
 // Failure is an error with a word of its own instead of a number of Kafka's.
 type Failure struct{ Word, Text string }
 

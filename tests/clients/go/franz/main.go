@@ -235,7 +235,7 @@ func (c *client) Join(group, topic, instance, assignor string) error {
 		}
 	}
 	c.assigned, c.given, c.rebalances, c.late = map[int32]bool{}, map[string]map[int32]kgo.EpochOffset{topic: {}}, 0, nil
-	options := []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(), kgo.SessionTimeout(6 * time.Second),
+	options := []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(), kgo.SessionTimeout(driver.Session(instance)),
 		kgo.HeartbeatInterval(500 * time.Millisecond), kgo.FetchMaxWait(200 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.OnPartitionsAssigned(note(true)), kgo.OnPartitionsRevoked(note(false)), kgo.OnPartitionsLost(note(false)),
 		kgo.Balancers(kgo.RangeBalancer())}

@@ -95,7 +95,7 @@ func (c client) Rebalances() int {
 func (c client) Join(group, topic, instance, assignor string) error {
 	config := c.config()
 	config.Consumer.Return.Errors = false
-	config.Consumer.Group.Session.Timeout = 6 * time.Second
+	config.Consumer.Group.Session.Timeout = driver.Session(instance)
 	config.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond
 	config.Consumer.Group.InstanceId = instance
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
