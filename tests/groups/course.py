@@ -1,7 +1,11 @@
-"""Many groups at once: what they do, and a server that is restarted in the middle."""
+"""Many groups at once: what they do, and a server that is restarted in the middle.
+
+env: GROUP_PLANS=franz-go runs only the groups with such a name.
+"""
 
 import concurrent.futures
 import contextlib
+import os
 import threading
 
 import acts
@@ -22,6 +26,10 @@ KINDS = {  # assignor, what happens
     "consumer": ("consumer", acts.two_leave_two_come),
     "consumer-static": ("consumer", acts.static_consumer),
 }
+
+
+def selected(name):
+    return os.environ.get("GROUP_PLANS", "") in name
 
 
 class Course:

@@ -4,6 +4,8 @@ import threading
 import time
 
 import clients
+import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient
 from driver import ClientError
 from ledger import Ledger
 
@@ -126,12 +128,22 @@ class Group:
                     return
                 ended = {name: member.ended for name, member in self.members.items() if member.ended}
                 assert not ended, f"{self.name}, while waiting for {what}: {ended}"
-                assert time.monotonic() < deadline, f"{self.name}: not within {PATIENCE:.0f} s: {what}; {self.state()}"
+                assert time.monotonic() < deadline, f"{self.name}: not within {PATIENCE:.0f} s: {what}; {self.state()}; server: {self.described()}"
                 self.event.wait(1)
 
     def state(self):
         members = {name: (sorted(member.assigned), member.rebalances, member.polls, member.ended) for name, member in self.members.items()}
         return f"members {members}, committed {self.ledger.ends()}, read {self.ledger.counts()}"
+
+    def described(self):
+        """What the server says of the group."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        try:
+            found = admin.describe_consumer_groups([self.name])[self.name].result(10)
+        except ck.KafkaException as error:
+            return str(error)
+        places = {member.member_id: sorted(place.partition for place in member.assignment.topic_partitions) for member in found.members}
+        return f"{found.state.name} {places}"
 
     def is_shared(self):
         """Every partition has one owner, and no member has two more than another."""
