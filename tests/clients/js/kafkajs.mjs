@@ -62,7 +62,8 @@ await serve({
   },
   async join (groupId, name) {
     [topic, assigned, waiting, given, rebalances] = [name, [], [], new Map(), 0]
-    member = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 500, maxWaitTimeInMs: 200, metadataMaxAge: 5000 })
+    const retry = { retries: 50, maxRetryTime: 1000 } // the server may be away
+    member = kafka.consumer({ groupId, retry, sessionTimeout: 6000, heartbeatInterval: 500, maxWaitTimeInMs: 200, metadataMaxAge: 5000 })
     // What was pushed and not asked for comes again after the next assignment.
     const begin = partitions => { [assigned, waiting, given] = [partitions, [], new Map()] }
     member.on(member.events.REBALANCING, () => begin([]))

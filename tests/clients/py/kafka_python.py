@@ -111,6 +111,8 @@ class KafkaPython(Driver):
             def on_partitions_revoked(self, places):
                 driver.was_revoked(places)
 
+        # A member that learns of the topic only when it has joined joins again, and hangs when that ends between two polls (3.0.12).
+        self.member.partitions_for_topic(topic)
         self.member.subscribe([topic], listener=Listener())
 
     def poll(self, most, seconds, found):
