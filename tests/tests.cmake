@@ -105,7 +105,7 @@ foreach(folder app stub probes)
   on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka ${folder} QUICK TIMEOUT 120 NEEDS setup.python)
   on_binary(tsan. ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka ${folder} TIMEOUT 120 NEEDS build.tsan setup.python)
 endforeach()
-foreach(folder hostile quickstart durability tls)
+foreach(folder hostile quickstart durability groups tls)
   on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka ${folder} ALONE TIMEOUT 600 NEEDS build.release setup.peers)
 endforeach()
 # Most of it waits for a minute to pass.

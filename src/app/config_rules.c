@@ -67,6 +67,12 @@ static void check_groups(const struct config *c, struct config_report *report) {
                    " is more than IGGY_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS=%" PRId64
                    ": no member could join a group",
                    c->group_min_session_timeout_ms, c->group_max_session_timeout_ms);
+    if (c->group_consumer_heartbeat_interval_ms >= c->group_consumer_session_timeout_ms)
+        report_add(report,
+                   "IGGY_KAFKA_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS=%" PRId64
+                   " must be less than IGGY_KAFKA_GROUP_CONSUMER_SESSION_TIMEOUT_MS=%" PRId64
+                   ": sessions would end between two heartbeats",
+                   c->group_consumer_heartbeat_interval_ms, c->group_consumer_session_timeout_ms);
 }
 
 /* An honest error is better than a switch that does nothing. */

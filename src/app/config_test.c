@@ -491,6 +491,17 @@ TEST(the_least_session_of_a_group_is_no_longer_than_the_longest) { /* D11-80 */
     CHECK_EQ(load_option("--group-max-size=0"), ST_INVALID);
 }
 
+TEST(a_consumer_groups_heartbeats_come_within_a_session) { /* D11-93 */
+    CHECK_EQ(load_option("--group-consumer-heartbeat-interval-ms=45000"), ST_INVALID);
+    CHECK_EQ(report.count, 1);
+    CHECK(strstr(report.lines[0],
+                 "IGGY_KAFKA_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS=45000 must be less than") != NULL);
+    CHECK_EQ(load_option("--group-consumer-heartbeat-interval-ms=44999"), ST_OK);
+    CHECK_EQ(load_option("--group-consumer-session-timeout-ms=5000"), ST_INVALID);
+    CHECK_EQ(load_option("--group-consumer-session-timeout-ms=5001"), ST_OK);
+    config_release(&config);
+}
+
 TEST(the_bridge_needs_a_password) { /* */
     CHECK_EQ(load_environment("IGGY_KAFKA_BACKEND=iggy"), ST_INVALID);
     CHECK_EQ(report.count, 1);

@@ -220,6 +220,8 @@ static void group_settings(const struct config *c, struct coordinator_settings *
     out->session_max_ms = (int32_t)c->group_max_session_timeout_ms;
     out->rebalance_max_ms = (int32_t)c->group_max_rebalance_timeout_ms;
     out->initial_delay_ms = (int32_t)c->group_initial_rebalance_delay_ms;
+    out->consumer_session_ms = (int32_t)c->group_consumer_session_timeout_ms;
+    out->consumer_heartbeat_ms = (int32_t)c->group_consumer_heartbeat_interval_ms;
     out->groups_max = (int32_t)c->group_max_groups;
     out->members_per_group_max = (int32_t)c->group_max_size;
     out->members_max = (int32_t)c->group_max_members;

@@ -4,40 +4,26 @@ env: FAULTS_SEED, FAULTS_SECONDS as test_faults.py.
 """
 
 import concurrent.futures
-import importlib.machinery
-import importlib.util
-import os
 import queue
-import sys
 import time
 
+import clients
 import pytest
 from bridge import GENERATIONS, Bridge
+from driver import ClientError
 from faults import Faults
 from load import DEADLINE, Acks, Reader, create, ends_of, judge
+from records import Record
 from test_faults import PLANS, SECONDS, SEED
-
-CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
-sys.path.insert(0, CLIENTS)
-from driver import ClientError  # noqa: E402
-from records import Record  # noqa: E402
 
 LIBRARIES = ["java-4.4", "franz-go", "sarama", "kafka-python"]
 PARTITIONS = 3
 BATCH = 20
 
 
-def clients():
-    """tests/clients/run as a module."""
-    loader = importlib.machinery.SourceFileLoader("clients_run", os.path.join(CLIENTS, "run"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("clients_run", loader))
-    loader.exec_module(module)
-    return module
-
-
 def write(library, bootstrap, topic, acks, end, logs):
     """Batches of numbered records until `end`; (complaints, batches acknowledged, refusals)."""
-    driver = clients().start(library, bootstrap, logs)
+    driver = clients.start(library, bootstrap, logs)
     numbers, good, refused = [0] * PARTITIONS, 0, []
     try:
         while time.monotonic() < end:

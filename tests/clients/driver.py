@@ -14,14 +14,20 @@ ERROR_NAMES = {
     3: "UNKNOWN_TOPIC_OR_PARTITION",
     10: "MESSAGE_TOO_LARGE",
     17: "INVALID_TOPIC_EXCEPTION",
+    22: "ILLEGAL_GENERATION",
     24: "INVALID_GROUP_ID",
     25: "UNKNOWN_MEMBER_ID",
+    27: "REBALANCE_IN_PROGRESS",
     35: "UNSUPPORTED_VERSION",
     36: "TOPIC_ALREADY_EXISTS",
     37: "INVALID_PARTITIONS",
     38: "INVALID_REPLICATION_FACTOR",
     42: "INVALID_REQUEST",
+    82: "FENCED_INSTANCE_ID",
     87: "INVALID_RECORD",
+    110: "FENCED_MEMBER_EPOCH",
+    111: "UNRELEASED_INSTANCE_ID",
+    113: "STALE_MEMBER_EPOCH",
 }
 
 
@@ -110,7 +116,11 @@ class Driver:
         return partitions, [from_line(self._next()) for _ in range(int(found))]
 
     def commit(self):
-        self.ask("commit")
+        """Partition -> offset of what it committed."""
+        return {int(partition): int(offset) for partition, offset in (item.split(":") for item in self.ask("commit"))}
+
+    def rebalances(self):
+        return int(self.ask("rebalances")[0])
 
     def leave(self):
         self.ask("leave")

@@ -54,7 +54,9 @@ public class ClientDriver {
     final Admin admin;
     KafkaConsumer<byte[], byte[]> member;
     final ArrayDeque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
-    final Map<TopicPartition, OffsetAndMetadata> given = new HashMap<>();
+    final Map<TopicPartition, OffsetAndMetadata> given = new HashMap<>(); // to be committed, without what was taken away since
+    int rebalances; // how often it was told of an assignment
+    RuntimeException late; // waits for the next poll, because the last one had records as well
 
     ClientDriver(String bootstrap) {
         this.bootstrap = bootstrap;
@@ -127,7 +129,9 @@ public class ClientDriver {
                 var all = Map.copyOf(given);
                 given.clear();
                 member.commitSync(all);
+                for (var one : all.entrySet()) answer.append('\t').append(one.getKey().partition()).append(':').append(one.getValue().offset());
             }
+            case "rebalances" -> answer.append('\t').append(rebalances);
             case "leave" -> member.close();
             case "commit-at" -> commitAt(a[0], new TopicPartition(a[1], Integer.parseInt(a[2])), Long.parseLong(a[3]), a[4]);
             case "committed" -> committed(a[0], new TopicPartition(a[1], Integer.parseInt(a[2])), answer);
@@ -208,15 +212,20 @@ public class ClientDriver {
     void join(String group, String topic, String instance, String assignor) throws ReflectiveOperationException {
         Properties settings = settings("group.id", group, "enable.auto.commit", "false", "auto.offset.reset", "earliest", "fetch.max.wait.ms", "200");
         if (assignor.equals("consumer") || assignor.equals("pattern")) settings.put("group.protocol", "consumer"); // its times are the server's
-        else settings.putAll(Map.of("session.timeout.ms", "6000", "heartbeat.interval.ms", "500"));
+        else settings.putAll(Map.of("session.timeout.ms", instance.equals("-") ? "6000" : "12000", "heartbeat.interval.ms", "500"));
         if (!instance.equals("-")) settings.put("group.instance.id", instance);
         if (assignor.equals("cooperative")) settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
         member = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         waiting.clear();
         given.clear();
+        rebalances = 0;
+        late = null;
         var listener = new ConsumerRebalanceListener() {
-            @Override public void onPartitionsAssigned(Collection<TopicPartition> places) {}
+            @Override public void onPartitionsAssigned(Collection<TopicPartition> places) {
+                rebalances++;
+            }
             @Override public void onPartitionsRevoked(Collection<TopicPartition> places) {
+                given.keySet().removeAll(places);
                 waiting.removeIf(record -> places.contains(new TopicPartition(record.topic(), record.partition())));
             }
         };
@@ -230,18 +239,34 @@ public class ClientDriver {
     }
 
     void poll(int most, long ms, StringBuilder answer) {
+        if (late != null) {
+            var error = late;
+            late = null;
+            throw error;
+        }
         List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
-        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms);
-        do {
-            long left = Math.max(0, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()));
-            for (var record : member.poll(Duration.ofMillis(waiting.isEmpty() ? left : 0))) waiting.add(record);
-            while (found.size() < most && !waiting.isEmpty()) found.add(waiting.poll());
-        } while (found.size() < most && System.nanoTime() < deadline);
-        for (var record : found) given.put(new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
+        try {
+            read(most, ms, found);
+        } catch (RuntimeException error) {
+            if (found.isEmpty()) throw error;
+            late = error;
+        }
         List<String> assigned = new ArrayList<>();
         for (var place : member.assignment()) assigned.add(String.valueOf(place.partition()));
         answer.append('\t').append(assigned.isEmpty() ? "-" : String.join(",", assigned)).append('\t').append(found.size());
         for (var record : found) answer.append('\n').append(format(record));
+    }
+
+    void read(int most, long ms, List<ConsumerRecord<byte[], byte[]>> found) {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms);
+        do {
+            long left = Math.max(0, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()));
+            for (var record : member.poll(Duration.ofMillis(waiting.isEmpty() ? left : 0))) waiting.add(record);
+            for (ConsumerRecord<byte[], byte[]> record; found.size() < most && (record = waiting.poll()) != null; ) {
+                found.add(record);
+                given.put(new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
+            }
+        } while (found.size() < most && System.nanoTime() < deadline);
     }
 
     KafkaConsumer<byte[], byte[]> member(String group, TopicPartition place) {

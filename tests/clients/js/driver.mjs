@@ -66,6 +66,10 @@ async function answer (client, [command, ...a], nextLine) {
       const { assigned, records } = await client.poll(Number(a[0]), Number(a[1]))
       return [[assigned.join(',') || '-', records.length], records.map(format)]
     }
+    case 'commit':
+      return [(await client.commit()).map(({ partition, offset }) => `${partition}:${offset}`)]
+    case 'rebalances':
+      return [[client.rebalances()]]
     default:
       await client[command](a[0], ...a.slice(1).map(Number))
       return [[]]

@@ -9,7 +9,7 @@ const kafka = new Kafka({ brokers: [BOOTSTRAP], logLevel: logLevel.NOTHING, retr
 const admin = kafka.admin()
 await admin.connect()
 // The group consumer: it pushes records, which wait here until they are asked for.
-let member, topic, assigned, waiting, given
+let member, topic, assigned, waiting, given, rebalances
 const codecs = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy }
 
 await serve({
@@ -61,11 +61,16 @@ await serve({
     }
   },
   async join (groupId, name) {
-    [topic, assigned, waiting, given] = [name, [], [], new Map()]
-    member = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 500, maxWaitTimeInMs: 200, metadataMaxAge: 5000 })
+    [topic, assigned, waiting, given, rebalances] = [name, [], [], new Map(), 0]
+    const retry = { retries: 50, maxRetryTime: 1000 } // the server may be away
+    member = kafka.consumer({ groupId, retry, sessionTimeout: 6000, heartbeatInterval: 500, maxWaitTimeInMs: 200, metadataMaxAge: 5000 })
     // What was pushed and not asked for comes again after the next assignment.
-    member.on(member.events.REBALANCING, () => { [assigned, waiting] = [[], []] })
-    member.on(member.events.GROUP_JOIN, ({ payload }) => { [assigned, waiting] = [payload.memberAssignment[topic] ?? [], []] })
+    const begin = partitions => { [assigned, waiting, given] = [partitions, [], new Map()] }
+    member.on(member.events.REBALANCING, () => begin([]))
+    member.on(member.events.GROUP_JOIN, ({ payload }) => {
+      begin(payload.memberAssignment[topic] ?? [])
+      rebalances++
+    })
     await member.connect()
     await member.subscribe({ topic, fromBeginning: true })
     await member.run({
@@ -82,16 +87,22 @@ await serve({
     const records = []
     const deadline = Date.now() + ms
     while (records.length < most && (waiting.length > 0 || Date.now() < deadline)) {
-      if (waiting.length > 0) records.push(waiting.shift())
-      else await sleep(10)
+      if (waiting.length === 0) {
+        await sleep(10)
+        continue
+      }
+      const record = waiting.shift()
+      records.push(record)
+      given.set(record.partition, String(Number(record.offset) + 1))
     }
-    for (const { partition, offset } of records) given.set(partition, String(Number(offset) + 1))
     return { assigned, records }
   },
   async commit () {
     const offsets = [...given].map(([partition, offset]) => ({ topic, partition, offset }))
     given.clear()
     if (offsets.length > 0) await member.commitOffsets(offsets)
+    return offsets
   },
+  rebalances: () => rebalances,
   leave: () => member.disconnect()
 })

@@ -6,8 +6,9 @@ import sys
 import threading
 import time
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import OffsetOutOfRangeError
 from base import Driver, Failure
 from records import Record
@@ -126,40 +127,49 @@ class AioKafka(Driver):
         return found
 
     def join(self, group, topic, instance, assignor):
-        self.given = {}
-        self.member = self.run(
-            self._start(
-                lambda: AIOKafkaConsumer(
-                    topic,
-                    group_id=group,
-                    group_instance_id=instance,
-                    auto_offset_reset="earliest",
-                    enable_auto_commit=False,
-                    session_timeout_ms=6000,
-                    heartbeat_interval_ms=500,
-                    fetch_max_wait_ms=200,
-                    **self.settings,
-                )
+        self.topic, self.given, self.rebalances, driver = topic, {}, 0, self
+
+        class Listener(ConsumerRebalanceListener):
+            def on_partitions_assigned(self, assigned):
+                driver.was_assigned()
+
+            def on_partitions_revoked(self, revoked):
+                driver.was_revoked(revoked)
+
+        def make():
+            member = AIOKafkaConsumer(
+                group_id=group,
+                group_instance_id=instance,
+                partition_assignment_strategy=[RangePartitionAssignor],
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                session_timeout_ms=self.session(instance),
+                heartbeat_interval_ms=500,
+                fetch_max_wait_ms=200,
+                **self.settings,
             )
-        )
+            member.subscribe([topic], listener=Listener())
+            return member
 
-    def poll(self, most, milliseconds):
-        return self.run(self._poll(most, milliseconds / 1000))
+        self.member = self.run(self._start(make))
 
-    async def _poll(self, most, seconds):
-        found, deadline = [], time.monotonic() + seconds
+    def poll(self, most, seconds, found):
+        self.run(self._poll(most, seconds, found))
+
+    async def _poll(self, most, seconds, found):
+        deadline = time.monotonic() + seconds
         while len(found) < most and (left := deadline - time.monotonic()) > 0:
             for place, messages in (await self.member.getmany(timeout_ms=int(left * 1000) + 1, max_records=most - len(found))).items():
                 for message in messages:
                     headers = tuple(message.headers)
                     found.append(Record(message.partition, message.key, message.value, headers, message.timestamp, message.offset))
-                self.given[place] = messages[-1].offset + 1
-        return {place.partition for place in self.member.assignment()}, found
+                self.given[place.partition] = messages[-1].offset + 1
 
-    def commit(self):
-        given, self.given = self.given, {}
-        if given:
-            self.run(self.member.commit(given))
+    def assigned(self):
+        return {place.partition for place in self.member.assignment()}
+
+    def commit(self, given):
+        self.run(self.member.commit({TopicPartition(self.topic, partition): end for partition, end in given.items()}))
 
     def leave(self):
         self.run(self.member.stop())

@@ -16,9 +16,13 @@ class Failure(Exception):
 
 
 class Driver:
-    """Subclasses have one method a command, `abilities`, and `code_of` that finds the error number in an exception."""
+    """Subclasses have one method a command, `abilities`, and `code_of` that finds the error number in an exception. Those with a group consumer keep in
+    `given` the offset that is to be committed for each partition, without what was taken away since, and in `rebalances` how often they were told of an
+    assignment."""
 
     abilities = ""
+    given, rebalances = {}, 0
+    late = None  # an error that waits for the next poll, because the last one had records as well
 
     def code_of(self, error):
         return "FAILED"
@@ -50,10 +54,17 @@ class Driver:
             self.join(group, topic, None if instance == "-" else instance, assignor)
             return [], []
         if command == "poll":
-            assigned, records = self.poll(*map(int, arguments))
+            assigned, records = self.poll_all(*map(int, arguments))
             return [",".join(map(str, sorted(assigned))) or "-", len(records)], [to_line(record) for record in records]
-        if command in ("commit", "leave"):
-            getattr(self, command)()
+        if command == "rebalances":
+            return [self.rebalances], []
+        if command == "commit":
+            given, self.given = self.given, {}
+            if given:
+                self.commit(given)
+            return [f"{partition}:{offset}" for partition, offset in given.items()], []
+        if command == "leave":
+            self.leave()
             return [], []
         if command == "commit-at":
             group, topic, partition, offset, metadata = arguments
@@ -74,6 +85,32 @@ class Driver:
             return sorted(f"{topic}:{partition}={offset}" for topic, partition, offset in self.list(arguments[0])), []
         getattr(self, command)(arguments[0], *map(int, arguments[1:]))
         return [], []
+
+    def poll_all(self, most, milliseconds):
+        """What the client read before an error is never lost, as it would not be to an application that reads record by record."""
+        late, self.late = self.late, None
+        if late:
+            raise late
+        found = []
+        try:
+            self.poll(most, milliseconds / 1000, found)
+        except Exception as error:
+            if not found:
+                raise
+            self.late = error
+        return self.assigned(), found
+
+    @staticmethod
+    def session(instance):
+        return 12000 if instance else 6000  # ms
+
+    def was_assigned(self, *_):
+        self.rebalances += 1
+
+    def was_revoked(self, places):
+        """Whoever gets them goes on at the last commit, and nothing is committed for it from here."""
+        for place in places:
+            self.given.pop(place.partition, None)
 
     def serve(self):
         def read_line():

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSp
 from records import Record
 
 SECONDS = 20
+FATAL = (ck.KafkaError.FENCED_INSTANCE_ID, 111)
 
 
 class Confluent(Driver):
@@ -24,6 +25,8 @@ class Confluent(Driver):
     def code_of(self, error):
         if isinstance(error, ck.KafkaException):
             code = error.args[0].code()
+            if code == ck.KafkaError._FATAL:  # the code behind it stands in the text only
+                return next((one for one in FATAL if ck.KafkaError(one).str() in error.args[0].str()), "FATAL")
             return code if code >= -1 else error.args[0].name()
         return super().code_of(error)
 
@@ -91,8 +94,8 @@ class Confluent(Driver):
         consumer.close()
         return found
 
-    def _read(self, consumer, count, seconds):
-        found, deadline = [], time.monotonic() + seconds
+    def _read(self, consumer, count, seconds, found=None):
+        found, deadline = [] if found is None else found, time.monotonic() + seconds
         while len(found) < count and time.monotonic() < deadline:
             message = consumer.poll(min(0.5, max(0, deadline - time.monotonic())))
             if message is None:
@@ -120,27 +123,34 @@ class Confluent(Driver):
             "fetch.wait.max.ms": 200,
         }
         # The times of the consumer protocol are the server's.
-        own |= {"group.protocol": "consumer"} if assignor in ("consumer", "pattern") else {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+        own |= {"group.protocol": "consumer"} if assignor in ("consumer", "pattern") else {"session.timeout.ms": self.session(instance), "heartbeat.interval.ms": 500}
         if instance:
             own["group.instance.id"] = instance
         if assignor == "cooperative":
             own["partition.assignment.strategy"] = "cooperative-sticky"
         self.member = ck.Consumer(self.settings | own)
-        self.topic, self.given = topic, {}
-        self.member.subscribe(["^" + topic if assignor == "pattern" else topic])  # so it tells them apart
+        self.topic, self.given, self.rebalances = topic, {}, 0
 
-    def poll(self, most, milliseconds):
-        found = self._read(self.member, most, milliseconds / 1000)
-        self.given |= {record.partition: record.offset + 1 for record in found}
-        return {place.partition for place in self.member.assignment()}, found
+        def revoked(_, places):
+            self.was_revoked(places)
 
-    def commit(self):
-        places = [ck.TopicPartition(self.topic, partition, offset) for partition, offset in self.given.items()]
-        self.given = {}
-        if places:
-            for place in self.member.commit(offsets=places, asynchronous=False):
-                if place.error:
-                    raise ck.KafkaException(place.error)
+        name = "^" + topic if assignor == "pattern" else topic  # so it tells them apart
+        self.member.subscribe([name], on_assign=self.was_assigned, on_revoke=revoked, on_lost=revoked)
+
+    def poll(self, most, seconds, found):
+        deadline = time.monotonic() + seconds
+        while len(found) < most and (left := deadline - time.monotonic()) > 0:
+            before = len(found)
+            self._read(self.member, before + 1, left, found)
+            if len(found) > before:
+                self.given[found[-1].partition] = found[-1].offset + 1
+
+    def assigned(self):
+        return {place.partition for place in self.member.assignment()}
+
+    def commit(self, given):
+        places = [ck.TopicPartition(self.topic, partition, offset) for partition, offset in given.items()]
+        self._found(self.member.commit(offsets=places, asynchronous=False))
 
     def leave(self):
         self.member.close()

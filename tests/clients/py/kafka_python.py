@@ -92,33 +92,43 @@ class KafkaPython(Driver):
 
     def join(self, group, topic, instance, assignor):
         self.member = kafka.KafkaConsumer(
-            topic,
             group_id=group,
             group_instance_id=instance,
             partition_assignment_strategy=[CooperativeStickyAssignor if assignor == "cooperative" else RangePartitionAssignor],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=6000,
+            session_timeout_ms=self.session(instance),
             heartbeat_interval_ms=500,
             fetch_max_wait_ms=200,
             **self.settings,
         )
-        self.given = {}
+        self.topic, self.given, self.rebalances, driver = topic, {}, 0, self
 
-    def poll(self, most, milliseconds):
-        found, deadline = [], time.monotonic() + milliseconds / 1000
+        class Listener(kafka.ConsumerRebalanceListener):
+            def on_partitions_assigned(self, places):
+                driver.was_assigned()
+
+            def on_partitions_revoked(self, places):
+                driver.was_revoked(places)
+
+        # A member that learns of the topic only when it has joined joins again, and hangs when that ends between two polls (3.0.12).
+        self.member.partitions_for_topic(topic)
+        self.member.subscribe([topic], listener=Listener())
+
+    def poll(self, most, seconds, found):
+        deadline = time.monotonic() + seconds
         while len(found) < most and (left := deadline - time.monotonic()) > 0:
             for place, messages in self.member.poll(timeout_ms=int(left * 1000) + 1, max_records=most - len(found)).items():
                 for message in messages:
                     headers = tuple(message.headers)
                     found.append(Record(message.partition, message.key, message.value, headers, message.timestamp, message.offset))
-                self.given[place] = kafka.OffsetAndMetadata(messages[-1].offset + 1, "", -1)
-        return {place.partition for place in self.member.assignment()}, found
+                self.given[place.partition] = messages[-1].offset + 1
 
-    def commit(self):
-        given, self.given = self.given, {}
-        if given:
-            self.member.commit(given)
+    def assigned(self):
+        return {place.partition for place in self.member.assignment()}
+
+    def commit(self, given):
+        self.member.commit({kafka.TopicPartition(self.topic, place): kafka.OffsetAndMetadata(end, "", -1) for place, end in given.items()})
 
     def leave(self):
         self.member.close()

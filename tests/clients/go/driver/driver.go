@@ -48,12 +48,22 @@ type Client interface {
 }
 
 // Member is what a client that has consumer groups implements as well; its abilities then have the word group. Poll gives what is assigned
-// now and at most most records, as soon as there are so many, else when the time is over; Commit commits what Poll gave.
+// now and at most most records, as soon as there are so many, else when the time is over, or an error when there are none; Commit commits what
+// Poll gave and was not taken away since, and says it; Rebalances is how often the member was told of an assignment.
 type Member interface {
 	Join(group, topic, instance, assignor string) error
 	Poll(most int, wait time.Duration) (assigned []int32, records []Record, err error)
-	Commit() error
+	Commit() ([]Position, error)
+	Rebalances() int
 	Leave() error
+}
+
+// Session is a member's session timeout: longer for a static member, whose next process has to come within it.
+func Session(instance string) time.Duration {
+	if instance != "" {
+		return 12 * time.Second
+	}
+	return 6 * time.Second
 }
 
 // Failure is an error with a word of its own instead of a number of Kafka's.
@@ -135,22 +145,25 @@ func handleMember(member Member, command string, a []string) (answer, lines []st
 	case "join":
 		return nil, nil, member.Join(a[0], a[1], strings.TrimPrefix(a[2], "-"), a[3])
 	case "commit":
-		return nil, nil, member.Commit()
+		positions, err := member.Commit()
+		return places(positions), nil, err
+	case "rebalances":
+		return []string{strconv.Itoa(member.Rebalances())}, nil, nil
 	case "leave":
 		return nil, nil, member.Leave()
 	case "poll":
 		assigned, records, err := member.Poll(number(a[0]), time.Duration(number(a[1]))*time.Millisecond)
-		var places []string
+		var names []string
 		for _, partition := range assigned {
-			places = append(places, strconv.Itoa(int(partition)))
+			names = append(names, strconv.Itoa(int(partition)))
 		}
-		if len(places) == 0 {
-			places = []string{"-"}
+		if len(names) == 0 {
+			names = []string{"-"}
 		}
 		for _, record := range records {
 			lines = append(lines, format(record))
 		}
-		return []string{strings.Join(places, ","), strconv.Itoa(len(records))}, lines, err
+		return []string{strings.Join(names, ","), strconv.Itoa(len(records))}, lines, err
 	}
 	return nil, nil, Failure{"UNKNOWN", "no such command: " + command}
 }
@@ -165,10 +178,14 @@ func produce(client Client, a []string, in *bufio.Reader) (answer, lines []strin
 		records[i] = parse(strings.TrimSuffix(line, "\n"))
 	}
 	positions, err := client.Produce(a[0], records, a[1], number(a[2]), a[3] == "yes")
+	return places(positions), nil, err
+}
+
+func places(positions []Position) (fields []string) {
 	for _, position := range positions {
-		answer = append(answer, fmt.Sprintf("%d:%d", position.Partition, position.Offset))
+		fields = append(fields, fmt.Sprintf("%d:%d", position.Partition, position.Offset))
 	}
-	return answer, nil, err
+	return fields
 }
 
 func number(text string) int {

@@ -22,10 +22,12 @@ import (
 type client struct {
 	admin  *kadm.Client
 	member *kgo.Client // in a group
-	given  map[string]map[int32]kgo.EpochOffset
+	late   error       // waits for the next Poll, because the last one had records as well
 
-	lock     sync.Mutex // guards the next one: franz-go tells of assignments in a goroutine of its own
-	assigned map[int32]bool
+	lock       sync.Mutex // guards the others: franz-go tells of assignments in a goroutine of its own
+	given      map[string]map[int32]kgo.EpochOffset
+	assigned   map[int32]bool
+	rebalances int
 }
 
 func within(d time.Duration) (context.Context, context.CancelFunc) {
@@ -62,7 +64,7 @@ func main() {
 
 func (c *client) Abilities() string {
 	return "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key " +
-		"tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max group cooperative static"
+		"tombstone empty-value consume create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol"
 }
 
 func (c *client) Code(err error) string {
@@ -219,22 +221,29 @@ func (c *client) Join(group, topic, instance, assignor string) error {
 		return func(_ context.Context, _ *kgo.Client, places map[string][]int32) {
 			c.lock.Lock()
 			defer c.lock.Unlock()
+			if there {
+				c.rebalances++
+			}
 			for _, partition := range places[topic] {
 				if there {
 					c.assigned[partition] = true
 				} else {
 					delete(c.assigned, partition)
+					delete(c.given[topic], partition)
 				}
 			}
 		}
 	}
-	c.assigned, c.given = map[int32]bool{}, map[string]map[int32]kgo.EpochOffset{}
-	options := []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(), kgo.SessionTimeout(6 * time.Second),
+	c.assigned, c.given, c.rebalances, c.late = map[int32]bool{}, map[string]map[int32]kgo.EpochOffset{topic: {}}, 0, nil
+	options := []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(), kgo.SessionTimeout(driver.Session(instance)),
 		kgo.HeartbeatInterval(500 * time.Millisecond), kgo.FetchMaxWait(200 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.OnPartitionsAssigned(note(true)), kgo.OnPartitionsRevoked(note(false)), kgo.OnPartitionsLost(note(false)),
 		kgo.Balancers(kgo.RangeBalancer())}
-	if assignor == "cooperative" {
+	switch assignor {
+	case "cooperative":
 		options = append(options, kgo.Balancers(kgo.CooperativeStickyBalancer()))
+	case "consumer":
+		options = append(options, kgo.Balancers(kgo.StickyBalancer()), kgo.ServerSideBalancer())
 	}
 	if instance != "" {
 		options = append(options, kgo.InstanceID(instance))
@@ -245,23 +254,25 @@ func (c *client) Join(group, topic, instance, assignor string) error {
 }
 
 func (c *client) Poll(most int, wait time.Duration) ([]int32, []driver.Record, error) {
+	if err := c.late; err != nil {
+		c.late = nil
+		return nil, nil, err
+	}
 	ctx, cancel := within(wait)
 	defer cancel()
 	var found []driver.Record
-	for len(found) < most && ctx.Err() == nil {
+	for len(found) < most && ctx.Err() == nil && c.late == nil {
 		fetches := c.member.PollRecords(ctx, most-len(found))
 		for _, failed := range fetches.Errors() {
 			if !errors.Is(failed.Err, context.DeadlineExceeded) {
-				return nil, nil, failed.Err
+				c.late = failed.Err
 			}
 		}
-		for _, r := range fetches.Records() {
-			found = append(found, recordOf(r))
-			if c.given[r.Topic] == nil {
-				c.given[r.Topic] = map[int32]kgo.EpochOffset{}
-			}
-			c.given[r.Topic][r.Partition] = kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1}
-		}
+		found = append(found, c.take(fetches.Records())...)
+	}
+	if err := c.late; err != nil && len(found) == 0 {
+		c.late = nil
+		return nil, nil, err
 	}
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -272,12 +283,41 @@ func (c *client) Poll(most int, wait time.Duration) ([]int32, []driver.Record, e
 	return assigned, found, nil
 }
 
-func (c *client) Commit() error {
-	ctx, cancel := within(10 * time.Second)
-	defer cancel()
+// take notes what is to be committed. A partition that was taken away since is the next owner's.
+func (c *client) take(records []*kgo.Record) (found []driver.Record) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, r := range records {
+		found = append(found, recordOf(r))
+		if c.assigned[r.Partition] {
+			c.given[r.Topic][r.Partition] = kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1}
+		}
+	}
+	return found
+}
+
+func (c *client) Rebalances() int {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return c.rebalances
+}
+
+// takeGiven empties what is to be committed.
+func (c *client) takeGiven() map[string]map[int32]kgo.EpochOffset {
+	c.lock.Lock()
+	defer c.lock.Unlock()
 	given := c.given
 	c.given = map[string]map[int32]kgo.EpochOffset{}
-	var failed error
+	for topic := range given {
+		c.given[topic] = map[int32]kgo.EpochOffset{}
+	}
+	return given
+}
+
+func (c *client) Commit() (done []driver.Position, failed error) {
+	ctx, cancel := within(10 * time.Second)
+	defer cancel()
+	given := c.takeGiven()
 	c.member.CommitOffsetsSync(ctx, given, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
 		failed = err
 		for _, topic := range answerTopics(answer) {
@@ -288,7 +328,12 @@ func (c *client) Commit() error {
 			}
 		}
 	})
-	return failed
+	for _, partitions := range given {
+		for partition, end := range partitions {
+			done = append(done, driver.Position{Partition: partition, Offset: end.Offset})
+		}
+	}
+	return done, failed
 }
 
 func answerTopics(answer *kmsg.OffsetCommitResponse) []kmsg.OffsetCommitResponseTopic {
@@ -299,6 +344,9 @@ func answerTopics(answer *kmsg.OffsetCommitResponse) []kmsg.OffsetCommitResponse
 }
 
 func (c *client) Leave() error {
-	c.member.Close() // leaves, unless it is static
-	return nil
+	ctx, cancel := within(10 * time.Second)
+	defer cancel()
+	err := c.member.LeaveGroupContext(ctx) // does nothing for a static member of the classic protocol
+	c.member.Close()
+	return err
 }

@@ -45,8 +45,8 @@ func (c client) Abilities() string {
 	// It writes a null header value as an empty one.
 	abilities := "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header repeat-header null-key empty-key tombstone " +
 		"empty-value consume create delete grow topics cluster offset offset-time group"
-	if c.version.IsAtLeast(sarama.V2_3_0_0) {
-		abilities += " static"
+	if c.version.IsAtLeast(sarama.V2_4_0_0) {
+		abilities += " static cooperative"
 	}
 	return abilities
 }

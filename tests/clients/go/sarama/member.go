@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,8 +20,16 @@ type member struct {
 	waiting chan pushed
 	given   []pushed
 
-	lock    sync.Mutex // guards the next one
-	session sarama.ConsumerGroupSession
+	lock       sync.Mutex // guards the others
+	session    sarama.ConsumerGroupSession
+	claims     map[claim]bool // those that run
+	rebalances int
+	fenced     error // another one has its instance id
+}
+
+type claim struct {
+	session   sarama.ConsumerGroupSession
+	partition int32
 }
 
 type pushed struct {
@@ -33,6 +42,7 @@ func (m *member) Setup(session sarama.ConsumerGroupSession) error {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.session = session
+	m.rebalances++
 	return nil
 }
 
@@ -44,11 +54,24 @@ func (m *member) Cleanup(sarama.ConsumerGroupSession) error {
 	return nil
 }
 
-// ConsumeClaim runs for each partition of a generation.
-func (m *member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+func (m *member) runs(one claim, now bool) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if now {
+		m.claims[one] = true
+	} else {
+		delete(m.claims, one)
+	}
+}
+
+// ConsumeClaim runs for each partition: of a generation, or as long as a cooperative member has it.
+func (m *member) ConsumeClaim(session sarama.ConsumerGroupSession, records sarama.ConsumerGroupClaim) error {
+	ours := claim{session, records.Partition()}
+	m.runs(ours, true)
+	defer m.runs(ours, false)
 	for {
 		select {
-		case message, ok := <-claim.Messages():
+		case message, ok := <-records.Messages():
 			if !ok {
 				return nil
 			}
@@ -63,35 +86,49 @@ func (m *member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.
 	}
 }
 
-func (m *member) current() sarama.ConsumerGroupSession {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return m.session
+func (c client) Rebalances() int {
+	c.member.lock.Lock()
+	defer c.member.lock.Unlock()
+	return c.member.rebalances
 }
 
-func (c client) Join(group, topic, instance, _ string) error {
+func (c client) Join(group, topic, instance, assignor string) error {
 	config := c.config()
 	config.Consumer.Return.Errors = false
-	config.Consumer.Group.Session.Timeout = 6 * time.Second
+	config.Consumer.Group.Session.Timeout = driver.Session(instance)
 	config.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond
 	config.Consumer.Group.InstanceId = instance
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
+	if assignor == "cooperative" {
+		config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyCooperativeSticky()}
+	}
 	consumer, err := sarama.NewConsumerGroup(c.boot, group, config)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	*c.member = member{name: group, group: consumer, cancel: cancel, ended: make(chan struct{}), waiting: make(chan pushed)}
+	*c.member = member{name: group, group: consumer, cancel: cancel, ended: make(chan struct{}), waiting: make(chan pushed), claims: map[claim]bool{}}
 	go func() {
 		defer close(c.member.ended)
 		for ctx.Err() == nil {
-			if err := consumer.Consume(ctx, []string{topic}, c.member); err != nil {
+			err := consumer.Consume(ctx, []string{topic}, c.member)
+			if errors.Is(err, sarama.ErrFencedInstancedId) {
+				c.member.isFenced(err)
+				return
+			}
+			if err != nil {
 				time.Sleep(100 * time.Millisecond)
 			}
 		}
 	}()
 	return nil
+}
+
+func (m *member) isFenced(err error) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.fenced = err
 }
 
 func (c client) Poll(most int, wait time.Duration) ([]int32, []driver.Record, error) {
@@ -106,33 +143,49 @@ func (c client) Poll(most int, wait time.Duration) ([]int32, []driver.Record, er
 			over = true
 		}
 	}
+	m := c.member
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.fenced != nil && len(found) == 0 {
+		return nil, nil, m.fenced
+	}
 	var assigned []int32
-	if session := c.member.current(); session != nil {
-		for _, partitions := range session.Claims() {
-			assigned = append(assigned, partitions...)
+	for one := range m.claims {
+		if one.session == m.session {
+			assigned = append(assigned, one.partition)
 		}
 	}
 	return assigned, found, nil
 }
 
-func (c client) Commit() error {
-	given, session := c.member.given, c.member.current()
-	c.member.given = nil
-	for _, one := range given {
-		if one.session != session {
-			return driver.Failure{Word: "REBALANCED", Text: "the generation is over"}
+// takeGiven is what is to be committed of partitions that the member still has.
+func (m *member) takeGiven() (ours []pushed) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	for _, one := range m.given {
+		if one.session == m.session && m.claims[claim{one.session, one.message.Partition}] {
+			ours = append(ours, one)
 		}
-		session.MarkMessage(one.message, "")
 	}
-	if len(given) == 0 {
-		return nil
-	}
-	session.Commit()
-	return c.isCommitted(given)
+	m.given = nil
+	return ours
 }
 
-// isCommitted asks the server: sarama's Commit tells nobody when it failed.
-func (c client) isCommitted(given []pushed) error {
+func (c client) Commit() ([]driver.Position, error) {
+	given := c.member.takeGiven()
+	if len(given) == 0 {
+		return nil, nil
+	}
+	session := given[0].session
+	for _, one := range given {
+		session.MarkMessage(one.message, "")
+	}
+	session.Commit()
+	return c.committed(given)
+}
+
+// committed asks the server: sarama's Commit tells nobody when it failed.
+func (c client) committed(given []pushed) (positions []driver.Position, err error) {
 	ends := map[int32]int64{}
 	var partitions []int32
 	for _, one := range given {
@@ -142,7 +195,7 @@ func (c client) isCommitted(given []pushed) error {
 		ends[one.message.Partition] = one.message.Offset + 1
 	}
 	topic := given[0].message.Topic
-	return c.admin(func(admin sarama.ClusterAdmin) error {
+	err = c.admin(func(admin sarama.ClusterAdmin) error {
 		found, err := admin.ListConsumerGroupOffsets(c.member.name, map[string][]int32{topic: partitions})
 		if err != nil {
 			return err
@@ -151,9 +204,11 @@ func (c client) isCommitted(given []pushed) error {
 			if block := found.GetBlock(topic, partition); block == nil || block.Offset < end {
 				return driver.Failure{Word: "UNCOMMITTED", Text: "the server has an older offset"}
 			}
+			positions = append(positions, driver.Position{Partition: partition, Offset: end})
 		}
 		return nil
 	})
+	return positions, err
 }
 
 func (c client) Leave() error {

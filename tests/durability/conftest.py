@@ -1,6 +1,0 @@
-"""The drivers of real clients stand in tests/clients."""
-
-import os
-import sys
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients"))
