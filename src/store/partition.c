@@ -621,7 +621,7 @@ static enum status note_start(struct partition *p, int64_t start) {
  * ends before its start has lost something (recover.c).
  */
 static enum status move_start(struct partition *p, int64_t offset) {
-    int64_t end = atomic_load(&p->end);
+    int64_t start = atomic_load(&p->start), end = atomic_load(&p->end);
     if (atomic_load(&p->deleted))
         return ST_NOT_FOUND;
     if (atomic_load(&p->closed))
@@ -631,8 +631,8 @@ static enum status move_start(struct partition *p, int64_t offset) {
     if (offset < 0 || offset > end)
         return ST_OUT_OF_RANGE;
     /* Retention may have moved it: no power cut may bring back what that has removed. */
-    if (offset <= atomic_load(&p->start))
-        return p->active ? file_sync_folder(p->env->dir_fd, p->folder) : ST_OK;
+    if (offset <= start)
+        return p->active && start > p->noted_start ? file_sync_folder(p->env->dir_fd, p->folder) : ST_OK;
     enum status st = offset > p->marks.synced.offset ? sync_active(p) : ST_OK;
     if (!st)
         st = note_start(p, offset);

@@ -264,6 +264,25 @@ TEST(retention_and_dropping_go_on_from_the_start_and_free_an_active_segment_that
     log_close(&l);
 }
 
+TEST(what_retention_removed_is_durable_once_a_trim_was_told_of_it) {
+    static const struct store_retention least = {-1, 0};
+    int32_t dropped;
+    int64_t start;
+    struct log l = filled_log();
+    trim(&l, 5, 5);
+    file_fail_at(FILE_SYNC, 1, EIO);
+    trim(&l, 4, 5); /* as it was already */
+    file_fail_at(FILE_SYNC, 0, 0);
+    CHECK_EQ(partition_retain(l.p, &least, 0, &dropped), ST_OK);
+    CHECK_EQ(dropped, 2);
+    file_fail_at(FILE_SYNC, 1, EIO);
+    CHECK_EQ(partition_trim(l.p, 20, &start), ST_IO);
+    file_fail_at(FILE_SYNC, 0, 0);
+    trim(&l, 20, 24);
+    check_log(&l, 24, END);
+    log_close(&l);
+}
+
 TEST(what_a_partition_was_trimmed_to_is_forgotten_with_it) {
     struct log l = filled_log();
     trim(&l, 30, 30);
