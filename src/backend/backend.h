@@ -276,7 +276,11 @@ struct backend_trim {
  *      offset         as the client sends it, no range check; negative: forget the one that is there
  *      leader_epoch, metadata   kept by the embedded log; -1 and empty elsewhere
  *      status         ST_OK: commit it; anything else: leave this part alone
- * out  status         ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_DENIED; ST_TOO_BIG: the metadata; ST_POLICY: a limit of the server's on
+ *      aged_ms        0, or: parts are of negative offsets, and only those are forgotten that are at least so old (backend_committed_part.age_ms) when
+ *                     the backend gets there: what is committed meanwhile stays. Embedded log only
+ *      keep_longer_ms at least 0: the offsets grow old from so much later on than now. Embedded log only
+ * out  gone_count     with aged_ms: how many were forgotten
+ *      status         ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_DENIED; ST_TOO_BIG: the metadata; ST_POLICY: a limit of the server's on
  *                     stored offsets; ST_UNAVAILABLE, ST_TIMED_OUT: again, it may have been done; ST_REFUSED, ST_IO, ...
  * Commits of one group for one partition that are started on one loop are done in that order. Spec D.12.
  */
@@ -292,20 +296,23 @@ struct backend_commit {
     struct op op;
     struct str group;
     struct backend_commit_part *parts;
-    int32_t parts_count;
+    int32_t parts_count, gone_count;
+    int64_t aged_ms, keep_longer_ms;
     int64_t deadline_ms; /* monotonic: what isn't started by then isn't done (ST_UNAVAILABLE) */
 };
 
 /*
  * Read them back. all: every partition that has one, in topic and partition order; parts come from the arena.
- * out  part.status    ST_OK; offset -1: there is none (no such topic or partition, too: D12-12). Anything else: nobody knows; never taken for "none" (D12-13)
+ * out  part.age_ms    with all, of the embedded log: how long ago it was committed (or has been due to grow old), not more than since this server's start; at least 0. The wall clock has
+ *                     no part in it
+ *      part.status    ST_OK; offset -1: there is none (no such topic or partition, too: D12-12). Anything else: nobody knows; never taken for "none" (D12-13)
  *      status         with all: whether the list is true
  */
 struct backend_committed_part {
     struct str topic;
     struct uuid id;
     int32_t partition, leader_epoch;
-    int64_t offset;
+    int64_t offset, age_ms;
     struct str metadata;
     enum status status;
 };
@@ -350,6 +357,7 @@ struct backend_ops {
     void (*commit)(struct backend *b, struct backend_commit *c);
     void (*committed)(struct backend *b, struct backend_committed *c);
     void (*groups)(struct backend *b, struct backend_groups *g);
+    bool (*group_has_offsets)(struct backend *b, struct str group); /* NULL: it would have to wait */
 };
 struct backend {
     const struct backend_ops *ops;
@@ -395,5 +403,9 @@ static inline void backend_committed(struct backend *b, struct backend_committed
 }
 static inline void backend_groups(struct backend *b, struct backend_groups *g) {
     b->ops->groups(b, g);
+}
+/* Whether a group has committed offsets, at once and from memory; not every backend can. Any thread. */
+static inline bool backend_group_has_offsets(struct backend *b, struct str group) {
+    return b->ops->group_has_offsets(b, group);
 }
 #endif

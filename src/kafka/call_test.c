@@ -144,6 +144,7 @@ static void fake_commit(struct backend *b, struct backend_commit *c) {
             call_fake.committed = *part;
     }
     call_fake.deadline_ms = c->deadline_ms;
+    call_fake.keep_longer_ms = c->keep_longer_ms;
     call_fake.commits++;
     fake_started(&c->op);
 }

@@ -47,7 +47,7 @@ struct call_fake {
     struct str forgotten; /* the last group */
     enum status forget_status;
     enum status groups_status; /* of a list */
-    int64_t deadline_ms;
+    int64_t deadline_ms, keep_longer_ms;
     struct backend_commit_part committed; /* the last one */
 };
 extern struct call_fake call_fake;

@@ -14,6 +14,7 @@
     (16 * 1024 * 1024) /* of log between two writes of the index: what a start after a kill scans */
 #define SYNC_MARK_BYTES (4 * 1024 * 1024) /* the same for synced ones, after a power cut */
 #define WRITEBACK_BYTES (8 * 1024 * 1024) /* the kernel is asked early, so that a sync finds little to do */
+#define TRIMMED_KEEP_MS ((int64_t)10 * 60 * 1000) /* longer than clients send a batch again */
 #define POSITION_MAX    ((int64_t)UINT32_MAX)
 
 /* ---- life ---- */
@@ -526,12 +527,21 @@ static enum status drop_oldest(struct partition *p, const struct store_retention
     return ST_OK;
 }
 
-/* Seal the active segment when it is too old, or when nothing of it can be read any more. */
+/*
+ * Whether nothing of the active segment can be read any more, and nobody needs it either to tell batches that are sent again from new ones
+ * (partition_read_stored).
+ */
+static bool is_all_trimmed(const struct partition *p, int64_t now_wall_ms) {
+    int64_t written_ms;
+    return p->marks.written.offset <= atomic_load(&p->start) && !segment_written_ms(p->active, &written_ms) &&
+           now_wall_ms - written_ms > TRIMMED_KEEP_MS;
+}
+
 static enum status seal_if_due(struct partition *p, int64_t now_wall_ms) {
     enum status st = ST_OK;
     pthread_mutex_lock(&p->write_lock);
     if (!atomic_load(&p->deleted) && !atomic_load(&p->closed) && p->active && p->marks.written.position > 0 &&
-        (is_too_old(p, now_wall_ms) || p->marks.written.offset <= atomic_load(&p->start)))
+        (is_too_old(p, now_wall_ms) || is_all_trimmed(p, now_wall_ms)))
         st = roll(p);
     pthread_mutex_unlock(&p->write_lock);
     return st;

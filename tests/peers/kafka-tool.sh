@@ -17,6 +17,7 @@ case $1 in
     kafka-producer-perf-test) class=$tools.ProducerPerformance ;;
     kafka-broker-api-versions) class=$tools.BrokerApiVersionsCommand ;;
     kafka-cluster) class=$tools.ClusterTool ;;
+    kafka-acls) class=org.apache.kafka.tools.AclCommand ;;
     *.*) class=$1 ;;
     *) echo "no such tool: $1" >&2; exit 2 ;;
 esac

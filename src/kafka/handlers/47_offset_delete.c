@@ -5,13 +5,11 @@
  *   offset_delete_handle -> backend_groups -> delete_on_listed -> [coordinator's loop] delete_begin: who is subscribed to what
  *     -> delete_on_back -> backend_commit (negative offsets) -> delete_on_committed: answer
  */
-#include "base/be.h"
 #include "kafka/errors.h"
 #include "kafka/group_views.h"
+#include "kafka/subscription.h"
 #include "kafka/topic_name.h"
 #include "net/loop.h"
-
-#define CONSUMER_TYPE "consumer"
 
 struct offset_deleting {
     struct request *request;
@@ -36,22 +34,11 @@ static void subscribed_to(struct offset_deleting *d, struct str topic) {
             d->subscribed[i] = true;
 }
 
-/* The topics in what a consumer sent with its join: i16 version, i32 count, i16 length and bytes each. Others may have written it: nothing is
- * believed beyond its end. */
 static void subscription_read(struct offset_deleting *d, struct bytes metadata) {
-    struct rbuf in = {metadata.ptr, metadata.ptr + (metadata.len > 0 ? metadata.len : 0)};
-    if (in.end - in.at < 6)
-        return;
-    int32_t count = (int32_t)be_get(in.at + 2, 4);
-    in.at += 6;
-    for (int32_t i = 0; i < count && in.end - in.at >= 2; i++) {
-        int16_t len = (int16_t)be_get(in.at, 2);
-        in.at += 2;
-        if (len < 0 || in.end - in.at < len)
-            return;
-        subscribed_to(d, (struct str){(const char *)in.at, len});
-        in.at += len;
-    }
+    struct subscription s = subscription_of(metadata);
+    struct str topic;
+    while (subscription_next(&s, &topic))
+        subscribed_to(d, topic);
 }
 
 /* On the coordinator's loop. */
