@@ -14,6 +14,7 @@
     (16 * 1024 * 1024) /* of log between two writes of the index: what a start after a kill scans */
 #define SYNC_MARK_BYTES (4 * 1024 * 1024) /* the same for synced ones, after a power cut */
 #define WRITEBACK_BYTES (8 * 1024 * 1024) /* the kernel is asked early, so that a sync finds little to do */
+#define TRIMMED_KEEP_MS ((int64_t)10 * 60 * 1000) /* longer than clients send a batch again */
 #define POSITION_MAX    ((int64_t)UINT32_MAX)
 
 /* ---- life ---- */
@@ -526,12 +527,21 @@ static enum status drop_oldest(struct partition *p, const struct store_retention
     return ST_OK;
 }
 
-/* Seal the active segment when it is too old, or when nothing of it can be read any more. */
+/*
+ * Whether nothing of the active segment can be read any more, and nobody needs it either to tell batches that are sent again from new ones
+ * (partition_read_stored).
+ */
+static bool is_all_trimmed(const struct partition *p, int64_t now_wall_ms) {
+    int64_t written_ms;
+    return p->marks.written.offset <= atomic_load(&p->start) && !segment_written_ms(p->active, &written_ms) &&
+           now_wall_ms - written_ms > TRIMMED_KEEP_MS;
+}
+
 static enum status seal_if_due(struct partition *p, int64_t now_wall_ms) {
     enum status st = ST_OK;
     pthread_mutex_lock(&p->write_lock);
     if (!atomic_load(&p->deleted) && !atomic_load(&p->closed) && p->active && p->marks.written.position > 0 &&
-        (is_too_old(p, now_wall_ms) || p->marks.written.offset <= atomic_load(&p->start)))
+        (is_too_old(p, now_wall_ms) || is_all_trimmed(p, now_wall_ms)))
         st = roll(p);
     pthread_mutex_unlock(&p->write_lock);
     return st;
@@ -621,7 +631,7 @@ static enum status note_start(struct partition *p, int64_t start) {
  * ends before its start has lost something (recover.c).
  */
 static enum status move_start(struct partition *p, int64_t offset) {
-    int64_t end = atomic_load(&p->end);
+    int64_t start = atomic_load(&p->start), end = atomic_load(&p->end);
     if (atomic_load(&p->deleted))
         return ST_NOT_FOUND;
     if (atomic_load(&p->closed))
@@ -631,8 +641,8 @@ static enum status move_start(struct partition *p, int64_t offset) {
     if (offset < 0 || offset > end)
         return ST_OUT_OF_RANGE;
     /* Retention may have moved it: no power cut may bring back what that has removed. */
-    if (offset <= atomic_load(&p->start))
-        return p->active ? file_sync_folder(p->env->dir_fd, p->folder) : ST_OK;
+    if (offset <= start)
+        return p->active && start > p->noted_start ? file_sync_folder(p->env->dir_fd, p->folder) : ST_OK;
     enum status st = offset > p->marks.synced.offset ? sync_active(p) : ST_OK;
     if (!st)
         st = note_start(p, offset);

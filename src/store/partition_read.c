@@ -266,12 +266,27 @@ static enum status read_place(struct walk *w, int64_t offset, int64_t bytes_max,
     return ST_CORRUPT;
 }
 
-enum status partition_read(struct partition *p, int64_t offset, int64_t bytes_max, bool wait,
-                           struct store_read *out) {
+/* From an offset that is before the end, and may be before the start. */
+static enum status read_from(struct partition *p, int64_t offset, int64_t bytes_max, bool wait,
+                             struct store_read *out) {
     struct store_read r = {0};
     struct walk w = {0};
-
+    enum status st = place_find(p, offset, wait, &w.at);
+    if (st)
+        return st;
+    st = read_place(&w, offset, bytes_max, wait, &r);
+    if (st)
+        store_read_release(&r);
+    else
+        hint_put(p, w.at.segment, w.at.offset, w.at.position);
+    place_release(&w.at);
     *out = r;
+    return st;
+}
+
+enum status partition_read(struct partition *p, int64_t offset, int64_t bytes_max, bool wait,
+                           struct store_read *out) {
+    *out = (struct store_read){0};
     if (atomic_load(&p->deleted))
         return ST_NOT_FOUND;
     if (!wait && !atomic_load(&p->is_open))
@@ -287,17 +302,23 @@ enum status partition_read(struct partition *p, int64_t offset, int64_t bytes_ma
         out->next_offset = end;
         return ST_OK;
     }
-    st = place_find(p, offset, wait, &w.at);
-    if (st)
-        return st;
-    st = read_place(&w, offset, bytes_max, wait, &r);
-    if (st)
-        store_read_release(&r);
-    else
-        hint_put(p, w.at.segment, w.at.offset, w.at.position);
-    place_release(&w.at);
-    *out = r;
-    return st;
+    return read_from(p, offset, bytes_max, wait, out);
+}
+
+int64_t partition_stored_start(struct partition *p) {
+    pthread_mutex_lock(&p->lock);
+    int64_t start = p->segments_count > 0 ? p->segments[0]->base_offset : atomic_load(&p->start);
+    pthread_mutex_unlock(&p->lock);
+    return start;
+}
+
+enum status partition_read_stored(struct partition *p, int64_t offset, int64_t bytes_max,
+                                  struct store_read *out) {
+    *out = (struct store_read){0};
+    enum status st = partition_ensure_open(p);
+    if (!st && (offset < partition_stored_start(p) || offset >= atomic_load(&p->end)))
+        st = ST_OUT_OF_RANGE;
+    return st ? st : read_from(p, offset, bytes_max, true, out);
 }
 
 void store_read_release(struct store_read *r) {

@@ -207,17 +207,19 @@ enum status segment_max_timestamp(struct segment *s, int64_t *out) {
     return ST_OK;
 }
 
-enum status segment_age_timestamp(struct segment *s, int64_t *out) {
+enum status segment_written_ms(const struct segment *s, int64_t *out) {
     char path[SEGMENT_PATH_BYTES];
     struct stat file;
-    enum status st = segment_max_timestamp(s, out);
-    if (st || *out >= 0)
-        return st;
     segment_path(s, SEGMENT_LOG, path);
     if (fstatat(s->env->dir_fd, path, &file, 0) != 0)
         return file_status(errno);
     *out = (int64_t)file.st_mtim.tv_sec * 1000 + file.st_mtim.tv_nsec / 1000000;
     return ST_OK;
+}
+
+enum status segment_age_timestamp(struct segment *s, int64_t *out) {
+    enum status st = segment_max_timestamp(s, out);
+    return st || *out >= 0 ? st : segment_written_ms(s, out);
 }
 
 void segment_remove_files(const struct segment *s) {

@@ -70,6 +70,9 @@ void segment_done(struct segment *s);
 /* The greatest timestamp in it. Blocks where it isn't known yet. Errors as segment_use. */
 enum status segment_max_timestamp(struct segment *s, int64_t *out) MUST_USE;
 
+/* When its log was last written, wall clock. Blocks. ST_NOT_FOUND: the file is gone; ST_IO */
+enum status segment_written_ms(const struct segment *s, int64_t *out) MUST_USE;
+
 /* The same for retention: where no batch has a timestamp (Kafka's -1 included), when the file was last written. */
 enum status segment_age_timestamp(struct segment *s, int64_t *out) MUST_USE;
 

@@ -256,6 +256,14 @@ enum status partition_read(struct partition *p, int64_t offset, int64_t bytes_ma
                            struct store_read *out) MUST_USE;
 void store_read_release(struct store_read *r);
 
+/*
+ * The same, waiting, also before the start, as far as that has not been removed yet: for what has to be known of batches that clients may not read any more.
+ * From partition_stored_start on and before the end, else ST_OUT_OF_RANGE. The former: 0 while the partition isn't open.
+ */
+enum status partition_read_stored(struct partition *p, int64_t offset, int64_t bytes_max,
+                                  struct store_read *out) MUST_USE;
+int64_t partition_stored_start(struct partition *p);
+
 /* Bytes of batches from offset to the end, as far as the index tells without I/O: at least what one more read would bring. Allowed on a loop. */
 int64_t partition_bytes_after(struct partition *p, int64_t offset);
 
@@ -286,7 +294,7 @@ enum status partition_drop(struct partition *p, int32_t count, int32_t *segments
 
 /*
  * Let the log start at an offset that may be within a segment or a batch; -1: at its end. What is before can't be read or found any more; a batch that holds
- * the offset is still read whole. Sealed segments before it are removed, the active one by the next partition_retain. An offset
+ * the offset is still read whole. Sealed segments before it are removed, the active one by partition_retain, 10 minutes after its last append. An offset
  * at or before the start changes nothing. start_out: where the log starts now. Blocks, also while retention runs and appends wait for it.
  * ST_OK: on stable storage, with all that is before the offset: no crash brings the start back. ST_OUT_OF_RANGE: behind the end, or below -1;
  * ST_CORRUPT, ST_READ_ONLY: closed to appends; ST_NOT_FOUND: deleted; ST_NO_SPACE, ST_IO, ST_NO_MEMORY: it is where it was, and may

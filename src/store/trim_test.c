@@ -4,16 +4,18 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "store/batch_header.h"
 #include "store/file.h"
 #include "store/log_fixture.h"
 
-#define SIZE    1000
-#define STORED  (SIZE + BATCH_HEADER_BYTES)
-#define RECORDS 4 /* of a batch */
-#define BATCHES 9
-#define END     (RECORDS * BATCHES)
+#define SIZE     1000
+#define STORED   (SIZE + BATCH_HEADER_BYTES)
+#define RECORDS  4 /* of a batch */
+#define BATCHES  9
+#define END      (RECORDS * BATCHES)
+#define LATER_MS 610000 /* more than ten minutes */
 
 /* Three segments of three batches of four records, the last one active. The time of a batch is its first offset. */
 static void append_batches(struct log *l) {
@@ -247,11 +249,13 @@ TEST(retention_and_dropping_go_on_from_the_start_and_free_an_active_segment_that
     CHECK_EQ(dropped, 0);
     check_log(&l, 26, END);
     trim(&l, -1, END);
+    CHECK_EQ(partition_retain(l.p, &nothing, clock_wall_ms(), &dropped), ST_OK);
+    CHECK_EQ(dropped, 0);
     CHECK_EQ(partition_size_bytes(l.p), 3 * STORED);
-    CHECK_EQ(partition_retain(l.p, &nothing, 0, &dropped), ST_OK);
+    CHECK_EQ(partition_retain(l.p, &nothing, clock_wall_ms() + LATER_MS, &dropped), ST_OK);
     CHECK_EQ(dropped, 1);
     CHECK_EQ(partition_size_bytes(l.p), 0);
-    CHECK_EQ(partition_retain(l.p, &nothing, 0, &dropped), ST_OK);
+    CHECK_EQ(partition_retain(l.p, &nothing, clock_wall_ms() + LATER_MS, &dropped), ST_OK);
     CHECK_EQ(dropped, 0);
     l = reopen(&l);
     check_log(&l, END, END);
@@ -261,6 +265,25 @@ TEST(retention_and_dropping_go_on_from_the_start_and_free_an_active_segment_that
     trim(&l, END + 1, 2 * END);
     l = reopen(&l);
     check_log(&l, 2 * END, 2 * END);
+    log_close(&l);
+}
+
+TEST(what_retention_removed_is_durable_once_a_trim_was_told_of_it) {
+    static const struct store_retention least = {-1, 0};
+    int32_t dropped;
+    int64_t start;
+    struct log l = filled_log();
+    trim(&l, 5, 5);
+    file_fail_at(FILE_SYNC, 1, EIO);
+    trim(&l, 4, 5); /* as it was already */
+    file_fail_at(FILE_SYNC, 0, 0);
+    CHECK_EQ(partition_retain(l.p, &least, 0, &dropped), ST_OK);
+    CHECK_EQ(dropped, 2);
+    file_fail_at(FILE_SYNC, 1, EIO);
+    CHECK_EQ(partition_trim(l.p, 20, &start), ST_IO);
+    file_fail_at(FILE_SYNC, 0, 0);
+    trim(&l, 20, 24);
+    check_log(&l, 24, END);
     log_close(&l);
 }
 
@@ -285,6 +308,26 @@ TEST(a_reader_may_finish_what_is_trimmed_away) {
     CHECK_EQ(r.next_offset, 12);
     CHECK(payload_is(r.runs[0].bytes.ptr, 0, SIZE));
     store_read_release(&r);
+    log_close(&l);
+}
+
+TEST(what_is_before_the_start_is_read_by_its_own_call_until_it_is_removed) {
+    static const struct store_retention nothing = {-1, -1};
+    struct store_read r;
+    int32_t dropped;
+    struct log l = filled_log();
+    CHECK_EQ(partition_stored_start(l.p), 0);
+    trim(&l, 30, 30);
+    CHECK_EQ(partition_stored_start(l.p), 24);
+    CHECK_EQ(partition_read_stored(l.p, 25, 1, &r), ST_OK);
+    CHECK(payload_is(r.runs[0].bytes.ptr, 24, SIZE));
+    store_read_release(&r);
+    CHECK_EQ(partition_read_stored(l.p, 23, 1, &r), ST_OUT_OF_RANGE);
+    CHECK_EQ(partition_read_stored(l.p, END, 1, &r), ST_OUT_OF_RANGE);
+    trim(&l, -1, END);
+    CHECK_EQ(partition_retain(l.p, &nothing, clock_wall_ms() + LATER_MS, &dropped), ST_OK);
+    CHECK_EQ(partition_stored_start(l.p), END);
+    CHECK_EQ(partition_read_stored(l.p, 30, 1, &r), ST_OUT_OF_RANGE);
     log_close(&l);
 }
 

@@ -8,7 +8,6 @@
 #include "wire/records.h"
 
 #define VIEW(literal) ((struct bytes){(const uint8_t *)(literal), (int32_t)sizeof(literal) - 1})
-#define ORIGIN_US     ((uint64_t)TIMESTAMP_MS * 1000)
 #define NO_RECORD     "\x02\x07\0\0\0kafka.v\x01\x01\0\0\0\x02" /* of a version that nobody knows (E-12) */
 
 static uint64_t seed;
@@ -28,45 +27,6 @@ static struct bytes any_bytes(uint32_t most) {
 }
 
 /* ---- batches; the caller's ---- */
-
-struct message {
-    uint64_t origin_us;
-    struct bytes payload, headers;
-};
-
-static struct bytes sent_batch(const struct message *messages, int count) {
-    struct iggy_batch_builder b = {0};
-    struct bytes batch;
-    uint64_t origin = UINT64_MAX;
-    for (int i = 0; i < count; i++)
-        origin = messages[i].origin_us < origin ? messages[i].origin_us : origin;
-    CHECK_EQ(iggy_batch_builder_init(&b, origin, 0), ST_OK);
-    for (int i = 0; i < count; i++) {
-        const struct message *m = &messages[i];
-        uint8_t *body;
-        const struct iggy_u128 id = {{(uint8_t)(i + 1)}};
-        CHECK_EQ(iggy_batch_builder_add(&b, &id, m->origin_us, m->payload.len, m->headers.len, &body), ST_OK);
-        memcpy(body, m->payload.ptr, (size_t)m->payload.len);
-        if (m->headers.len > 0)
-            memcpy(body + m->payload.len, m->headers.ptr, (size_t)m->headers.len);
-    }
-    iggy_batch_builder_finish(&b, &batch);
-    return batch;
-}
-
-static struct bytes messages_at(const uint64_t *origins_us, int count) {
-    struct message messages[8];
-    for (int i = 0; i < count; i++)
-        messages[i] = (struct message){origins_us[i], VIEW("payload"), {NULL, 0}};
-    return sent_batch(messages, count);
-}
-
-static int64_t append_messages(struct rig *rig, int32_t partition, const uint64_t *origins_us, int count) {
-    struct bytes batch = messages_at(origins_us, count);
-    int64_t offset = append_one(rig, "orders", partition, batch, FORMAT_IGGY);
-    free_batch(batch);
-    return offset;
-}
 
 static int64_t append_no_record(struct rig *rig) {
     const struct message m = {ORIGIN_US, VIEW("?"), VIEW(NO_RECORD)};
@@ -595,59 +555,25 @@ static void trim_to(struct rig *rig, int64_t offset) {
     CHECK_EQ(part.status, ST_OK);
 }
 
-static int64_t found_by_time(struct rig *rig, enum backend_offset_kind kind, int64_t after) {
-    struct backend_offset_part part = {
-        .topic = STR("orders"), .kind = kind, .timestamp_ms = TIMESTAMP_MS + after};
-    struct backend_offsets call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
-    RUN(rig, offsets, &call);
-    CHECK_EQ(part.status, ST_OK);
-    return part.offset;
-}
-
-TEST(where_a_log_starts_within_a_batch_only_the_messages_from_there_on_count) { /* D3-2, D16-1 */
-    const uint64_t first[] = {ORIGIN_US + 90000, ORIGIN_US + 10000, ORIGIN_US + 40000, ORIGIN_US + 30000},
-                   second[] = {ORIGIN_US + 20000, ORIGIN_US + 35000};
-    struct rig rig;
-    rig_open(&rig, test_dir(), false);
-    make_topic(&rig, "orders", 1);
-    append_messages(&rig, 0, first, 4);
-    append_messages(&rig, 0, second, 2);
-    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 0);
-    trim_to(&rig, 1);
-    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 2);
-    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 41), -1);
-    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 40), 2);
-    CHECK_EQ(found_by_append(&rig, 0), 1);
-    trim_to(&rig, 3);
-    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 5);
-    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 31),
-             5); /* the batch before has a later one, which is gone */
-    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 5), 3);
-    CHECK_EQ(found_by_append(&rig, 0), 3);
-    struct backend_read_part part = read_part("orders", 0, 3);
-    struct backend_read read = read_of(&part, 1);
-    struct batch b;
-    RUN(&rig, read, &read);
-    CHECK_EQ(part.status, ST_OK);
-    CHECK_EQ(batch_read(part.records[0], &b), ST_OK);
-    CHECK_EQ(b.base_offset, 3); /* mapped for this read, so from there on */
-    CHECK_EQ(b.last_offset_delta, 2);
-    backend_read_release(rig.backend, &read);
-    rig_close(&rig);
-}
-
 TEST(a_numbered_batch_is_stored_once_though_the_first_one_was_trimmed_away) {
     struct rig rig;
+    const char *dir = test_dir();
     int64_t offset;
-    rig_open(&rig, test_dir(), false);
+    rig_open(&rig, dir, false);
     make_topic(&rig, "orders", 1);
-    for (uint32_t sequence = 0; sequence < 2; sequence++)
+    for (uint32_t sequence = 0; sequence < 3; sequence++) {
         CHECK_EQ(append_numbered(&rig, 0, sequence, &offset), ST_OK);
-    trim_to(&rig, -1);
+        trim_to(&rig, -1);
+        CHECK_EQ(append_numbered(&rig, 0, sequence, &offset), ST_OK);
+        CHECK_EQ(offset, sequence);
+    }
+    rig_close(&rig);
+    rig_open(&rig, dir, false);
+    CHECK_EQ(append_numbered(&rig, 0, 4, &offset), ST_BAD_SEQUENCE);
     CHECK_EQ(append_numbered(&rig, 0, 1, &offset), ST_OK);
     CHECK_EQ(offset, 1);
-    CHECK_EQ(append_numbered(&rig, 0, 2, &offset), ST_OK);
-    CHECK_EQ(offset, 2);
+    CHECK_EQ(append_numbered(&rig, 0, 3, &offset), ST_OK);
+    CHECK_EQ(offset, 3);
     rig_close(&rig);
 }
 

@@ -186,9 +186,9 @@ static void learn_iggy(struct lane_producers **all, struct bytes left) {
         }
 }
 
-/* The first offset, or nearly, with no more than LEARN_BYTES behind it. */
+/* The first offset, or nearly, with no more than LEARN_BYTES behind it. Where a log starts makes no difference to producers. */
 static int64_t learn_from(struct partition *p) {
-    int64_t low = partition_start(p), high = partition_end(p);
+    int64_t low = partition_stored_start(p), high = partition_end(p);
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         if (partition_bytes_after(p, middle) > LEARN_BYTES)
@@ -203,7 +203,11 @@ void lane_producers_learn(struct lane_producers **all, struct partition *p) {
     int64_t end = partition_end(p);
     for (int64_t offset = learn_from(p), next; offset < end; offset = next) {
         struct store_read data = {0};
-        if (partition_read(p, offset, READ_BYTES, true, &data))
+        enum status st = partition_read_stored(p, offset, READ_BYTES, &data);
+        next = partition_stored_start(p);
+        if (st == ST_OUT_OF_RANGE && next > offset) /* removed meanwhile */
+            continue;
+        if (st)
             return;
         for (int32_t i = 0; i < data.runs_count; i++)
             if (data.runs[i].format == STORE_FORMAT_IGGY)

@@ -26,7 +26,7 @@ static bool record_ends_search(struct time_search *q, int64_t timestamp_ms, int6
 /* Within one stored batch: the first record at or after the time, or the first with the greatest time. ST_NOT_FOUND: looked at all of them. */
 static enum status kafka_find_time(struct bytes stored, struct time_search *q) {
     struct batch batch;
-    struct bytes body;
+    struct bytes body = BYTES_NULL;
     struct records_iter it;
     struct record record;
     struct spare *scratch = spare_of_thread();

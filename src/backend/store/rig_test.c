@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "iggy/batch.h"
 #include "net/loop.h"
 #include "net/work.h"
 #include "testing/test.h"
@@ -167,6 +168,40 @@ int64_t append_records(struct rig *rig, const char *topic, int32_t partition, in
                        int32_t value_bytes, int64_t timestamp) {
     struct bytes batch = make_batch(records, value_bytes, timestamp);
     int64_t offset = append_one(rig, topic, partition, batch, FORMAT_KAFKA);
+    free_batch(batch);
+    return offset;
+}
+
+struct bytes sent_batch(const struct message *messages, int count) {
+    struct iggy_batch_builder b = {0};
+    struct bytes batch;
+    uint64_t origin = UINT64_MAX;
+    for (int i = 0; i < count; i++)
+        origin = messages[i].origin_us < origin ? messages[i].origin_us : origin;
+    CHECK_EQ(iggy_batch_builder_init(&b, origin, 0), ST_OK);
+    for (int i = 0; i < count; i++) {
+        const struct message *m = &messages[i];
+        uint8_t *body;
+        const struct iggy_u128 id = {{(uint8_t)(i + 1)}};
+        CHECK_EQ(iggy_batch_builder_add(&b, &id, m->origin_us, m->payload.len, m->headers.len, &body), ST_OK);
+        memcpy(body, m->payload.ptr, (size_t)m->payload.len);
+        if (m->headers.len > 0)
+            memcpy(body + m->payload.len, m->headers.ptr, (size_t)m->headers.len);
+    }
+    iggy_batch_builder_finish(&b, &batch);
+    return batch;
+}
+
+struct bytes messages_at(const uint64_t *origins_us, int count) {
+    struct message messages[8];
+    for (int i = 0; i < count; i++)
+        messages[i] = (struct message){origins_us[i], {(const uint8_t *)"payload", 7}, {NULL, 0}};
+    return sent_batch(messages, count);
+}
+
+int64_t append_messages(struct rig *rig, int32_t partition, const uint64_t *origins_us, int count) {
+    struct bytes batch = messages_at(origins_us, count);
+    int64_t offset = append_one(rig, "orders", partition, batch, FORMAT_IGGY);
     free_batch(batch);
     return offset;
 }

@@ -71,6 +71,17 @@ int64_t append_one(struct rig *rig, const char *topic, int32_t partition, struct
 int64_t append_records(struct rig *rig, const char *topic, int32_t partition, int32_t records,
                        int32_t value_bytes, int64_t timestamp);
 
+/* An Iggy batch as a client sends it; owned by the caller. */
+#define ORIGIN_US ((uint64_t)TIMESTAMP_MS * 1000)
+struct message {
+    uint64_t origin_us;
+    struct bytes payload, headers;
+};
+
+struct bytes sent_batch(const struct message *messages, int count);
+struct bytes messages_at(const uint64_t *origins_us, int count);
+int64_t append_messages(struct rig *rig, int32_t partition, const uint64_t *origins_us, int count);
+
 struct backend_read_part read_part(const char *topic, int32_t partition, int64_t offset);
 struct backend_read read_of(struct backend_read_part *parts, int32_t count);
 #endif
