@@ -110,6 +110,9 @@ foreach(folder hostile quickstart durability tls)
 endforeach()
 # 10,000 members in 1,000 groups, and the rate of commits.
 on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka members ALONE TIMEOUT 300 NEEDS build.release setup.peers)
+# Most of it waits for a minute to pass.
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka retention TIMEOUT 200 NEEDS build.release setup.python)
+on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka retention TIMEOUT 200 NEEDS setup.python)
 suite(asan.hostile ALONE TIMEOUT 600 NEEDS setup.python
   COMMAND env IGGY_KAFKA_BIN=${CMAKE_BINARY_DIR}/iggy-gateway-kafka ASAN_OPTIONS=quarantine_size_mb=16 tests/pytest hostile -k iggy)
 suite(tsan.hostile ALONE TIMEOUT 600 NEEDS build.tsan setup.python
@@ -118,6 +121,9 @@ suite(tsan.hostile ALONE TIMEOUT 600 NEEDS build.tsan setup.python
 on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.release setup.peers)
 on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS setup.peers)
 on_binary(tsan. ${CMAKE_SOURCE_DIR}/build/tsan/iggy-gateway-kafka iggy TIMEOUT 600 NEEDS build.tsan setup.peers)
+# Kafka Streams and Kafka Connect, on the embedded log and on the bridge.
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka streams TIMEOUT 600 NEEDS build.release setup.peers)
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka connect TIMEOUT 600 NEEDS build.release setup.peers)
 # The gateway in front of a second process, with faults between the two.
 on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka bridge ALONE TIMEOUT 600 NEEDS build.release setup.peers)
 on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka bridge ALONE TIMEOUT 600 NEEDS setup.peers)

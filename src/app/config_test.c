@@ -88,6 +88,7 @@ TEST(a_newcomer_gets_the_embedded_log) { /* decisions, the product 1-3 */
     CHECK_EQ(config.segment_bytes, 1 << 30);
     CHECK_EQ(config.segment_ms, INT64_C(7) * 24 * 3600 * 1000);
     CHECK_EQ(config.retention_ms, -1);
+    CHECK_EQ(config.offsets_retention_minutes, 7 * 24 * 60);
     CHECK_EQ(config.retention_bytes, -1);
     CHECK(!config.auto_create_topics && !config.accept_compact && !config.accept_any_replication);
     CHECK_EQ(config.default_partitions, 1);
@@ -214,6 +215,7 @@ TEST(a_value_that_is_not_allowed_is_named_with_what_is) { /* A-31 */
         MUST("THREADS", "0", "a whole number from 1 to 256, or auto"),
         MUST("SEGMENT_MS", "0", "a whole number, at least 1"),
         MUST("RETENTION_MS", "-2", "a whole number, at least -1"),
+        MUST("OFFSETS_RETENTION_MINUTES", "0", "a whole number from 1 to 2147483647"),
         MUST("IGGY_LISTEN_ADDR", "on", "an IP address and a port, as 127.0.0.1:8090 or [::1]:8090, or off"),
         MUST("IGGY_LISTEN_VERSIONS", "0.13", "one of any|0.11|0.12"),
         MUST("ROOT_USERNAME", "me", "3 to 50 bytes long"),
@@ -555,9 +557,11 @@ TEST(a_setting_that_nothing_uses_is_warned_about) {
     CHECK(warned("IGGY_KAFKA_IGGY_ADDR has no effect without IGGY_KAFKA_BACKEND=iggy"));
     CHECK_EQ(load_environment("IGGY_KAFKA_AUTHORIZATION=gateway"), ST_OK);
     CHECK(warned("IGGY_KAFKA_AUTHORIZATION has no effect without IGGY_KAFKA_SASL_ENABLED=true"));
-    char *stub[] = {"--backend=stub", "--data-dir=/data", "--auto-create-topics", NULL};
+    char *stub[] = {"--backend=stub", "--data-dir=/data", "--auto-create-topics",
+                    "--offsets-retention-minutes=1", NULL};
     CHECK_EQ(load(stub, NULL), ST_OK);
     CHECK(warned("IGGY_KAFKA_DATA_DIR has no effect without IGGY_KAFKA_BACKEND=embedded"));
+    CHECK(warned("IGGY_KAFKA_OFFSETS_RETENTION_MINUTES has no effect without IGGY_KAFKA_BACKEND=embedded"));
     CHECK(warned("IGGY_KAFKA_AUTO_CREATE_TOPICS has no effect without a backend that keeps records"));
     CHECK_EQ(load_option("--data-dir=/data"), ST_OK);
     CHECK(!warned("IGGY_KAFKA_DATA_DIR has no effect without IGGY_KAFKA_BACKEND=embedded"));

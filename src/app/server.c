@@ -30,6 +30,7 @@
 #include "net/tls.h"
 #include "net/work.h"
 
+#define MINUTE_MS         ((int64_t)60000)
 #define OTHER_FILES_COUNT 256 /* what is open beside connections: segments, the catalog, loops */
 #define RECORD_BYTES_MIN  64  /* one record slot for so many bytes of a batch (D1-40) */
 #define WORK_THREADS_MIN \
@@ -184,6 +185,7 @@ static enum status build_bridge(struct server *s) {
         .produce_sessions = (int32_t)c->produce_sessions,
         .produce_session_idle_ms = c->produce_session_idle_secs * 1000,
         .read_below_start = c->fetch_below_start == FETCH_READ,
+        .accept_compact = c->accept_compact,
         .skip_unmappable = c->unmappable == UNMAPPABLE_SKIP,
         .cluster_id = c->cluster_id,
         .budget = s->budget,
@@ -250,6 +252,7 @@ static enum status build_listener(struct server *s) {
         .retention_bytes = keeps_log ? c->retention_bytes : 0,
         .segment_bytes = keeps_log ? c->segment_bytes : 0,
         .segment_ms = keeps_log ? c->segment_ms : 0,
+        .offsets_retention_ms = keeps_log ? c->offsets_retention_minutes * MINUTE_MS : 0,
         .groups = &groups,
         .cluster_id = cluster_id(s),
         .backend = s->backend,

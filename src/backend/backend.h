@@ -242,6 +242,29 @@ struct backend_offsets {
     int64_t deadline_ms;
 };
 
+/*
+ * Let logs start at a later offset: what is before it is deleted, and stays so through a crash.
+ * in   topic          Kafka topic name
+ *      offset         the first that is kept; -1: none of what is there when the call comes to it. At or below the start: nothing changes
+ *      status         ST_OK: do it; anything else: leave this part alone
+ * out  status         ST_OK; ST_NOT_FOUND: no such topic or partition; ST_OUT_OF_RANGE: behind the end, or below -1; ST_POLICY: the topic's
+ *                     cleanup.policy is compact alone; ST_TIMED_OUT: not begun by then; ST_UNAVAILABLE; ST_CORRUPT, ST_READ_ONLY, ST_NO_SPACE, ST_IO: it starts where it did
+ *      start_offset   where the log starts now; -1 with an error
+ * A batch that holds the first offset is still read whole. Source: Kafka DeleteRecords (KIP-107).
+ */
+struct backend_trim_part {
+    struct str topic;
+    int32_t partition;
+    enum status status;
+    int64_t offset, start_offset;
+};
+struct backend_trim {
+    struct op op;
+    struct backend_trim_part *parts;
+    int32_t parts_count;
+    int64_t deadline_ms; /* monotonic */
+};
+
 /* ---- offsets of consumer groups ---- */
 
 #define BACKEND_GROUP_BYTES_MAX 246 /* what a group may be called: 1 to so many bytes (D12-3) */
@@ -253,7 +276,11 @@ struct backend_offsets {
  *      offset         as the client sends it, no range check; negative: forget the one that is there
  *      leader_epoch, metadata   kept by the embedded log; -1 and empty elsewhere
  *      status         ST_OK: commit it; anything else: leave this part alone
- * out  status         ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_DENIED; ST_TOO_BIG: the metadata; ST_POLICY: a limit of the server's on
+ *      aged_ms        0, or: parts are of negative offsets, and only those are forgotten that are at least so old (backend_committed_part.age_ms) when
+ *                     the backend gets there: what is committed meanwhile stays. Embedded log only
+ *      keep_longer_ms at least 0: the offsets grow old from so much later on than now. Embedded log only
+ * out  gone_count     with aged_ms: how many were forgotten
+ *      status         ST_OK; ST_NOT_FOUND, ST_UNKNOWN_ID; ST_DENIED; ST_TOO_BIG: the metadata; ST_POLICY: a limit of the server's on
  *                     stored offsets; ST_UNAVAILABLE, ST_TIMED_OUT: again, it may have been done; ST_REFUSED, ST_IO, ...
  * Commits of one group for one partition that are started on one loop are done in that order. Spec D.12.
  */
@@ -269,20 +296,23 @@ struct backend_commit {
     struct op op;
     struct str group;
     struct backend_commit_part *parts;
-    int32_t parts_count;
+    int32_t parts_count, gone_count;
+    int64_t aged_ms, keep_longer_ms;
     int64_t deadline_ms; /* monotonic: what isn't started by then isn't done (ST_UNAVAILABLE) */
 };
 
 /*
  * Read them back. all: every partition that has one, in topic and partition order; parts come from the arena.
- * out  part.status    ST_OK; offset -1: there is none (no such topic or partition, too: D12-12). Anything else: nobody knows; never taken for "none" (D12-13)
+ * out  part.age_ms    with all, of the embedded log: how long ago it was committed (or has been due to grow old), not more than since this server's start; at least 0. The wall clock has
+ *                     no part in it
+ *      part.status    ST_OK; offset -1: there is none (no such topic or partition, too: D12-12). Anything else: nobody knows; never taken for "none" (D12-13)
  *      status         with all: whether the list is true
  */
 struct backend_committed_part {
     struct str topic;
     struct uuid id;
     int32_t partition, leader_epoch;
-    int64_t offset;
+    int64_t offset, age_ms;
     struct str metadata;
     enum status status;
 };
@@ -323,9 +353,11 @@ struct backend_ops {
     void (*read_release)(struct backend *b, struct backend_read *r);
     void (*watch)(struct backend *b, struct backend_watch *w);
     void (*offsets)(struct backend *b, struct backend_offsets *o);
+    void (*trim)(struct backend *b, struct backend_trim *t); /* NULL: it can't */
     void (*commit)(struct backend *b, struct backend_commit *c);
     void (*committed)(struct backend *b, struct backend_committed *c);
     void (*groups)(struct backend *b, struct backend_groups *g);
+    bool (*group_has_offsets)(struct backend *b, struct str group); /* NULL: it would have to wait */
 };
 struct backend {
     const struct backend_ops *ops;
@@ -359,6 +391,10 @@ static inline void backend_watch(struct backend *b, struct backend_watch *w) {
 static inline void backend_offsets(struct backend *b, struct backend_offsets *o) {
     b->ops->offsets(b, o);
 }
+/* Only where ops->trim is there. */
+static inline void backend_trim(struct backend *b, struct backend_trim *t) {
+    b->ops->trim(b, t);
+}
 static inline void backend_commit(struct backend *b, struct backend_commit *c) {
     b->ops->commit(b, c);
 }
@@ -367,5 +403,9 @@ static inline void backend_committed(struct backend *b, struct backend_committed
 }
 static inline void backend_groups(struct backend *b, struct backend_groups *g) {
     b->ops->groups(b, g);
+}
+/* Whether a group has committed offsets, at once and from memory; not every backend can. Any thread. */
+static inline bool backend_group_has_offsets(struct backend *b, struct str group) {
+    return b->ops->group_has_offsets(b, group);
 }
 #endif

@@ -218,7 +218,7 @@ static enum group_outcome check_start(struct coordinator *c, struct group_check 
     else
         outcome = consumer_check_commit(consumer_of(g), check);
     if (g && !outcome)
-        group_committed(g);
+        g->committed = true;
     return outcome;
 }
 

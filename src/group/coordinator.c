@@ -42,6 +42,7 @@ enum status coordinator_new(const struct coordinator_settings *settings, struct 
         return ST_NO_MEMORY;
     c->settings = *settings;
     c->now_ms = INT64_MIN;
+    c->forgotten_ms = -1;
     *out = c;
     return ST_OK;
 }
@@ -88,6 +89,19 @@ static bool group_is_idle(const struct group *g) {
     return g->members.count == 0;
 }
 
+static bool group_has_offsets(const struct group *g) {
+    const struct coordinator_settings *s = &g->c->settings;
+    return s->has_offsets ? s->has_offsets(s->ctx, g->id) : g->committed;
+}
+
+/* It goes for want of room; its offsets stay, and are not to run out before those of groups that are known. */
+static void group_forget(struct group *g) {
+    struct coordinator *c = g->c;
+    if (g->empty_since_ms > c->forgotten_ms && group_has_offsets(g))
+        c->forgotten_ms = g->empty_since_ms;
+    group_remove(g, GROUP_UNKNOWN_MEMBER);
+}
+
 enum group_outcome groups_make_room(struct coordinator *c) {
     if (sorted_reserve(&c->groups, 1))
         return GROUP_NOT_AVAILABLE;
@@ -101,7 +115,7 @@ enum group_outcome groups_make_room(struct coordinator *c) {
     }
     if (!oldest)
         return GROUP_NOT_AVAILABLE;
-    group_remove(oldest, GROUP_UNKNOWN_MEMBER);
+    group_forget(oldest);
     return GROUP_OK;
 }
 
@@ -140,16 +154,7 @@ bool group_is_empty(const struct group *g) {
 void group_emptied(struct group *g) {
     struct coordinator *c = g->c;
     g->empty_since_ms = c->now_ms;
-    if (g->committed)
-        deadline_clear(&c->deadlines, &g->window);
-    else
-        deadline_set(&c->deadlines, &g->window, c->now_ms + c->settings.empty_keep_ms);
-}
-
-void group_committed(struct group *g) {
-    g->committed = true;
-    if (group_is_empty(g))
-        deadline_clear(&g->c->deadlines, &g->window);
+    deadline_set(&c->deadlines, &g->window, c->now_ms + c->settings.empty_keep_ms);
 }
 
 /* --- time ---------------------------------------------------------------------------------------------------------------------- */
@@ -157,7 +162,7 @@ void group_committed(struct group *g) {
 static void window_due(struct group *g) {
     if (g->type == GROUP_CLASSIC && classic_of(g)->state != GROUP_STATE_EMPTY)
         classic_due(classic_of(g));
-    else if (group_is_idle(g))
+    else if (group_is_idle(g) && !group_has_offsets(g))
         group_remove(g, GROUP_UNKNOWN_MEMBER);
     else
         deadline_set(&g->c->deadlines, &g->window, g->c->now_ms + g->c->settings.empty_keep_ms);

@@ -79,7 +79,8 @@ struct coordinator_settings {
     int32_t session_min_ms, session_max_ms; /* of a classic member */
     int32_t rebalance_max_ms;               /* a longer rebalance timeout counts as this */
     int32_t initial_delay_ms;               /* how long the first generation waits for more members */
-    int32_t empty_keep_ms; /* an Empty group in which nobody ever committed is forgotten then */
+    int32_t
+        empty_keep_ms; /* an Empty group is forgotten then, if it has no offsets; looked at again as often */
     int32_t groups_max, members_per_group_max,
         members_max;        /* ids handed out and not claimed count as members */
     int32_t protocols_max;  /* of one join */
@@ -94,7 +95,9 @@ struct coordinator_settings {
     void (*random)(void *ctx, uint8_t out[16]);
     /* For consumer groups: the topic of that name, from what is known without waiting; false: there is none. NULL: there are no topics. */
     bool (*topic_find)(void *ctx, struct str name, struct group_topic *out);
-    void *ctx; /* of both; borrowed */
+    /* Whether a group has committed offsets, from memory. NULL: those have in which somebody has committed since they are here. */
+    bool (*has_offsets)(void *ctx, struct str group);
+    void *ctx; /* of all; borrowed */
 };
 
 void coordinator_settings_default(struct coordinator_settings *out);
@@ -297,7 +300,7 @@ struct group_describe {
     int32_t generation;       /* or group epoch */
     int32_t target_epoch;     /* consumer */
     int64_t
-        empty_since_ms; /* Empty: since when, monotonic; -1: not Empty, or not known. For offset retention (D11-64) */
+        empty_since_ms; /* Empty: since when, monotonic, or earlier, of one that is not known any more; -1: not Empty, or never known. D11-67 */
     struct group_members members;
 };
 void coordinator_describe(struct coordinator *c, struct group_describe *describe, int64_t now_ms);

@@ -11,7 +11,9 @@ struct coordinator {
     struct sorted groups; /* struct group *, by id; owned */
     struct deadlines deadlines;
     int64_t now_ms; /* the latest time that was told */
-    int64_t bytes;  /* taken with keep_take */
+    int64_t
+        forgotten_ms; /* no group that was forgotten with its offsets there was Empty later than this; -1: none was */
+    int64_t bytes; /* taken with keep_take */
     int32_t members_count, pending_count, waiting_count;
     int32_t topics_version; /* goes up with coordinator_topics_changed */
     bool busy;              /* a call is being served: done must not call in */
@@ -68,7 +70,6 @@ enum group_outcome groups_make_room(struct coordinator *c) MUST_USE;
 struct group *group_add(struct coordinator *c, struct str id, size_t size) MUST_USE;
 bool group_is_empty(const struct group *g); /* no members; ids that are not claimed don't count */
 void group_emptied(struct group *g);        /* its last member has gone */
-void group_committed(struct group *g);      /* offsets are committed in it */
 /* Out of the table and gone, whatever is in it; what waits ends with outcome. */
 void group_remove(struct group *g, enum group_outcome outcome);
 

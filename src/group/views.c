@@ -108,6 +108,7 @@ static enum group_outcome describe(const struct coordinator *c, struct group_des
     const struct group *g = group_find(c, d->group);
     if (!g && d->has_offsets && d->type == GROUP_CLASSIC) {
         d->state = GROUP_STATE_EMPTY;
+        d->empty_since_ms = c->forgotten_ms;
         return GROUP_OK;
     }
     d->other_type = g ? g->type != d->type : d->has_offsets;

@@ -123,6 +123,62 @@ TEST(an_empty_group_in_which_somebody_committed_stays) {
     rig_end(&r);
 }
 
+static const char *with_offsets; /* the one group that has some */
+
+static bool knows_offsets(void *ctx, struct str group) {
+    (void)ctx;
+    return with_offsets && str_equal(group, str_of(with_offsets));
+}
+
+static int64_t empty_since(struct rig *r, const char *group) {
+    struct group_describe d = {.call.done = look_inside, .group = str_of(group), .has_offsets = true};
+    coordinator_describe(r->c, &d, r->now);
+    CHECK_EQ(d.state, GROUP_STATE_EMPTY);
+    return d.empty_since_ms;
+}
+
+/* Its offsets may be older than this server's start, so that nobody has committed here. */
+TEST(an_empty_group_stays_as_long_as_it_has_offsets_and_not_longer) { /* D11-64 */
+    struct rig r;
+    struct joined m[1];
+    rig_settings(&r);
+    r.settings.has_offsets = knows_offsets;
+    rig_start(&r);
+    stable_group(&r, m, 1);
+    CHECK_EQ(CHECK_COMMIT(&r, .member = m[0].id, .generation = 1), GROUP_OK);
+    LEAVE(&r, .member = m[0].id);
+    int64_t since = r.now;
+    with_offsets = "g";
+    rig_wait(&r, 24 * 3600 * 1000LL);
+    CHECK_EQ(strncmp(described(&r, "g", false), "Empty 'consumer'", 16), 0);
+    CHECK_EQ(empty_since(&r, "g"), since);
+    with_offsets = NULL;
+    rig_wait(&r, 600000);
+    CHECK_TEXT(described(&r, "g", false), "Dead");
+    rig_end(&r);
+}
+
+TEST(a_group_that_was_forgotten_for_want_of_room_is_not_taken_for_empty_longer) { /* D11-67 */
+    struct rig r;
+    rig_settings(&r);
+    r.settings.has_offsets = knows_offsets;
+    r.settings.groups_max = 1;
+    rig_start(&r);
+    with_offsets = "g";
+    CHECK_EQ(empty_since(&r, "g"), -1); /* never seen */
+    JOIN(&r, &a, .group = "h", .protocols = "");
+    rig_wait(&r, 1000);
+    JOIN(&r, &a, .group = "g", .protocols = ""); /* h goes, which has none */
+    CHECK_EQ(empty_since(&r, "other"), -1);
+    int64_t since = r.now;
+    rig_wait(&r, 1000);
+    JOIN(&r, &a, .group = "h", .protocols = "");
+    CHECK_EQ(empty_since(&r, "g"), since);
+    CHECK_EQ(empty_since(&r, "other"), since);
+    with_offsets = NULL;
+    rig_end(&r);
+}
+
 TEST(an_empty_group_with_an_unclaimed_id_outlives_the_10_min) {
     struct rig r;
     rig_begin(&r);

@@ -24,6 +24,10 @@ const struct api *api_find(int16_t key) {
     return NULL;
 }
 
+bool api_is_served(const struct api *a, const struct backend *b) {
+    return a->handle != delete_records_handle || b->ops->trim;
+}
+
 const struct api *api_all(int32_t *count_out) {
     *count_out = (int32_t)COUNT_OF(apis);
     return apis;

@@ -4,6 +4,7 @@
 
 #include "wire/kmsg.h"
 
+struct backend;
 struct request;
 
 struct api {
@@ -16,6 +17,9 @@ struct api {
 
 /* NULL: not served. */
 const struct api *api_find(int16_t key);
+
+/* False: the backend can't do it. Then ApiVersions doesn't list it, and it is closed like a key that nobody serves (B-30, B-34). */
+bool api_is_served(const struct api *a, const struct backend *b);
 
 /* All rows, in key order. */
 const struct api *api_all(int32_t *count_out);

@@ -109,6 +109,26 @@ static void fake_offsets(struct backend *b, struct backend_offsets *o) {
     fake_started(&o->op);
 }
 
+static void fake_trim(struct backend *b, struct backend_trim *t) {
+    for (int32_t i = 0; i < t->parts_count; i++) {
+        struct backend_trim_part *part = &t->parts[i];
+        const struct backend_topic *topic = known_find(part->topic, NULL);
+        if (!part->status && !b->ops->controller)
+            part->status = ST_UNAVAILABLE;
+        else if (!part->status &&
+                 (!topic || part->partition < 0 || part->partition >= topic->partitions_count))
+            part->status = ST_NOT_FOUND;
+        else if (!part->status && (part->offset < -1 || part->offset > 40))
+            part->status = ST_OUT_OF_RANGE;
+        else if (!part->status && part->offset == 13)
+            part->status = ST_CORRUPT;
+        part->start_offset = part->offset == -1 ? 40 : part->offset < 4 ? 4 : part->offset;
+        call_fake.trimmed += part->status == ST_OK;
+    }
+    call_fake.deadline_ms = t->deadline_ms;
+    fake_started(&t->op);
+}
+
 /* Keeps the last commit; what was committed of partition 0 of "here" and "dot.ted" is 17, with metadata; group "lost" can't be read. */
 static void fake_commit(struct backend *b, struct backend_commit *c) {
     for (int32_t i = 0; i < c->parts_count; i++) {
@@ -124,6 +144,7 @@ static void fake_commit(struct backend *b, struct backend_commit *c) {
             call_fake.committed = *part;
     }
     call_fake.deadline_ms = c->deadline_ms;
+    call_fake.keep_longer_ms = c->keep_longer_ms;
     call_fake.commits++;
     fake_started(&c->op);
 }
@@ -176,6 +197,7 @@ const struct backend_ops call_managing = {.name = "managing",
                                           .delete = fake_delete,
                                           .grow = fake_grow,
                                           .offsets = fake_offsets,
+                                          .trim = fake_trim,
                                           .commit = fake_commit,
                                           .committed = fake_committed,
                                           .groups = fake_groups};
@@ -185,6 +207,7 @@ const struct backend_ops call_stub = {.name = "stub",
                                       .delete = fake_delete,
                                       .grow = fake_grow,
                                       .offsets = fake_offsets,
+                                      .trim = fake_trim,
                                       .commit = fake_commit,
                                       .committed = fake_committed,
                                       .groups = fake_groups};

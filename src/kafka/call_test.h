@@ -28,6 +28,7 @@ enum {
     LIST_GROUPS = 16,
     CREATE_TOPICS = 19,
     DELETE_TOPICS = 20,
+    DELETE_RECORDS = 21,
     INIT_PRODUCER_ID = 22,
     FOR_LEADER_EPOCH = 23,
     DESCRIBE_CONFIGS = 32,
@@ -42,11 +43,11 @@ enum {
 
 /* What the backend was asked to do since call_open, and what it says. */
 struct call_fake {
-    int calls, created, deleted, grown, asked, commits, forgets;
+    int calls, created, deleted, grown, trimmed, asked, commits, forgets;
     struct str forgotten; /* the last group */
     enum status forget_status;
     enum status groups_status; /* of a list */
-    int64_t deadline_ms;
+    int64_t deadline_ms, keep_longer_ms;
     struct backend_commit_part committed; /* the last one */
 };
 extern struct call_fake call_fake;

@@ -52,6 +52,33 @@ TEST(null_metadata_is_empty_metadata) {
     CHECK_EQ(call_fake.committed.metadata.len, 0);
 }
 
+TEST(a_retention_time_can_only_keep_an_offset_longer) { /* D12-3 */
+    static const struct {
+        int64_t usual_ms, wanted_ms, longer_ms;
+    } table[] = {
+        {60000, -1, 0},
+        {60000, 1000, 0},
+        {60000, 60000, 0},
+        {60000, 60001, 1},
+        {0, 60001, 0}, /* not this server's matter */
+        {60000, INT64_MAX, INT64_C(100) * 365 * 86400000},
+    };
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct offset_commit_req_partition partition = {0, 1, -1, STR_NULL};
+        struct offset_commit_req_topic topic = {
+            .name = STR("here"), .partitions = &partition, .partitions_count = 1};
+        struct offset_commit_req in = commit_of(&topic, 1);
+        struct call c;
+        in.retention_time_ms = table[i].wanted_ms;
+        call_open(&c, &call_managing);
+        c.kafka.settings.offsets_retention_ms = table[i].usual_ms;
+        const struct offset_commit_res *out = call_run(&c, OFFSET_COMMIT, 3, &in);
+        CHECK_EQ(out->topics[0].partitions[0].error_code, 0);
+        CHECK_EQ(call_fake.keep_longer_ms, table[i].longer_ms);
+        call_close(&c);
+    }
+}
+
 TEST(a_group_id_that_cannot_be_is_24_on_every_partition) { /* D12-4 */
     char name[250];
     struct offset_commit_req_partition partition = {0, 1, -1, STR_NULL};

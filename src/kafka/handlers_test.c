@@ -2,6 +2,105 @@
 #include "kafka/admin.h"
 #include "kafka/call_test.h"
 
+/* ---- DeleteRecords ---- */
+
+static const struct delete_records_res *
+delete_records(struct call *c, int16_t version, struct delete_records_req_topic *topics, int32_t count) {
+    return call_run(c, DELETE_RECORDS, version,
+                    &(struct delete_records_req){topics, count, .timeout_ms = 5000});
+}
+
+TEST(logs_start_later_and_say_where_or_why_not) { /* D16-1, D16-3 */
+    static const struct {
+        int32_t partition;
+        int64_t offset, low;
+        int16_t code;
+    } asked[] = {{0, 7, 7, 0},   {1, -1, 40, 0}, {2, 0, 4, 0},          {3, 5, -1, 3},
+                 {-1, 5, -1, 3}, {7, 5, -1, 3},  {0x7fffffff, 5, -1, 3}};
+    static const int64_t bad[] = {41, -2, INT64_MIN, INT64_MAX};
+    struct delete_records_req_partition partitions[COUNT_OF(asked)];
+    for (size_t i = 0; i < COUNT_OF(asked); i++)
+        partitions[i] = (struct delete_records_req_partition){asked[i].partition, asked[i].offset};
+    struct delete_records_req_topic topic = {STR("here"), partitions, COUNT_OF(asked)};
+    struct call c;
+    call_open(&c, &call_managing);
+    for (int16_t version = 0; version <= 2; version++) {
+        const struct delete_records_res *out = delete_records(&c, version, &topic, 1);
+        CHECK_EQ(out->topics_count, 1);
+        CHECK(str_equal(out->topics[0].name, STR("here")));
+        CHECK_EQ(out->topics[0].partitions_count, COUNT_OF(asked));
+        for (size_t i = 0; i < COUNT_OF(asked); i++) {
+            CHECK_EQ(out->topics[0].partitions[i].partition_index, asked[i].partition);
+            CHECK_EQ(out->topics[0].partitions[i].low_watermark, asked[i].low);
+            CHECK_EQ(out->topics[0].partitions[i].error_code, asked[i].code);
+        }
+        CHECK_EQ(call_fake.trimmed, 3 * (version + 1));
+        CHECK_EQ(call_fake.deadline_ms, 6000); /* D6-7 */
+    }
+    topic.partitions_count = 1;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        partitions[0].offset = bad[i];
+        const struct delete_records_res *out = delete_records(&c, 2, &topic, 1);
+        CHECK_EQ(out->topics[0].partitions[0].error_code, KERR_OFFSET_OUT_OF_RANGE);
+        CHECK_EQ(out->topics[0].partitions[0].low_watermark, -1);
+    }
+    partitions[0].offset = 13;
+    CHECK_EQ(delete_records(&c, 2, &topic, 1)->topics[0].partitions[0].error_code, KERR_KAFKA_STORAGE_ERROR);
+    call_close(&c);
+}
+
+TEST(a_topic_or_partition_twice_is_answered_once_and_the_later_offset_counts) { /* D16-2 */
+    struct delete_records_req_partition twice[] = {{1, 5}, {0, 6}, {1, 8}}, again[] = {{0, 9}, {2, 10}},
+                                        other[] = {{0, 11}};
+    struct delete_records_req_topic topics[] = {{STR("here"), twice, 3},    {STR("empty"), NULL, 0},
+                                                {STR("dot.ted"), other, 1}, {STR("here"), again, 2},
+                                                {STR("a b"), other, 1},     {STR(""), other, 1}};
+    static const int64_t lows[] = {8, 9, 10};
+    static const int32_t indexes[] = {1, 0, 2};
+    struct call c;
+    call_open(&c, &call_managing);
+    const struct delete_records_res *out = delete_records(&c, 2, topics, COUNT_OF(topics));
+    CHECK_EQ(out->topics_count, 4);
+    CHECK_EQ(out->topics[0].partitions_count, 3);
+    for (int32_t i = 0; i < 3; i++) {
+        CHECK_EQ(out->topics[0].partitions[i].partition_index, indexes[i]);
+        CHECK_EQ(out->topics[0].partitions[i].low_watermark, lows[i]);
+    }
+    CHECK(str_equal(out->topics[1].name, STR("dot.ted")));
+    CHECK_EQ(out->topics[1].partitions[0].low_watermark, 11);
+    CHECK_EQ(out->topics[2].partitions[0].error_code, KERR_UNKNOWN_TOPIC_OR_PARTITION);
+    CHECK_EQ(out->topics[3].partitions[0].error_code, KERR_UNKNOWN_TOPIC_OR_PARTITION);
+    CHECK_EQ(call_fake.trimmed, 4);
+    CHECK_EQ(delete_records(&c, 0, NULL, 0)->topics_count, 0);
+    call_close(&c);
+}
+
+TEST(ten_thousand_partitions_fit_into_a_request) { /* B-41 */
+    enum { MANY = 10000 };
+    static struct delete_records_req_partition partitions[MANY];
+    struct delete_records_req_topic topic = {STR("here"), partitions, MANY};
+    struct call c;
+    for (int32_t i = 0; i < MANY; i++)
+        partitions[i] = (struct delete_records_req_partition){i / 2, i};
+    call_open(&c, &call_managing);
+    const struct delete_records_res *out = delete_records(&c, 2, &topic, 1);
+    CHECK_EQ(out->topics[0].partitions_count, MANY / 2);
+    CHECK_EQ(out->topics[0].partitions[2].low_watermark, 5);
+    CHECK_EQ(call_fake.trimmed, 3);
+    call_close(&c);
+}
+
+TEST(the_stub_deletes_no_records) { /* D16-4 */
+    struct delete_records_req_partition partition = {0, -1};
+    struct delete_records_req_topic topic = {STR("here"), &partition, 1};
+    struct call c;
+    call_open(&c, &call_stub);
+    const struct delete_records_res *out = delete_records(&c, 1, &topic, 1);
+    CHECK_EQ(out->topics[0].partitions[0].error_code, KERR_NOT_LEADER_OR_FOLLOWER);
+    CHECK_EQ(out->topics[0].partitions[0].low_watermark, -1);
+    call_close(&c);
+}
+
 /* ---- ListOffsets, OffsetForLeaderEpoch ---- */
 
 static struct list_offsets_res_partition offset_of(int16_t version, int32_t partition, int64_t timestamp,

@@ -22,7 +22,8 @@ struct kafka_settings {
     bool accept_compact, accept_any_replication;
     int64_t retention_ms,
         retention_bytes; /* of topics that set none, as DescribeConfigs shows it; -1: unlimited */
-    int64_t segment_bytes, segment_ms;         /* 0, all four: the backend has no such settings */
+    int64_t segment_bytes, segment_ms; /* 0, all four: the backend has no such settings */
+    int64_t offsets_retention_ms;      /* of groups that nobody uses; 0: for ever, or the backend's matter */
     const struct coordinator_settings *groups; /* without random and ctx; NULL: the defaults */
     const char *cluster_id;
     struct backend *backend;

@@ -71,7 +71,7 @@ void request_run(struct request *r) {
     r->version = header.api_version;
     r->correlation_id = header.correlation_id;
     r->client_id = header.client_id;
-    if (!r->api) {
+    if (!r->api || !api_is_served(r->api, r->kafka->settings.backend)) {
         request_close(r, "this API is not served"); /* B-34 */
         return;
     }

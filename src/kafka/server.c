@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "kafka/group_topics.h"
 #include "kafka/groups.h"
+#include "kafka/offset_expiry.h"
 #include "kafka/session.h"
 #include "net/loop.h"
 
@@ -56,6 +57,16 @@ static bool groups_topic_find(void *ctx, struct str name, struct group_topic *ou
     return group_topics_find(((struct kafka *)ctx)->group_topics, name, out);
 }
 
+static bool groups_has_offsets(void *ctx, struct str group) {
+    return backend_group_has_offsets(((struct kafka *)ctx)->settings.backend, group);
+}
+
+static enum status kafka_make_expiry(struct kafka *k) {
+    const struct offset_expiry_settings settings = {k->settings.backend, k->groups, k->settings.loops[0],
+                                                    k->settings.offsets_retention_ms};
+    return settings.retention_ms > 0 ? offset_expiry_new(&settings, &k->offset_expiry) : ST_OK;
+}
+
 static enum status kafka_make_groups(struct kafka *k) {
     const struct group_topics_settings topics = {k->settings.backend, k->settings.loops[0], &k->groups};
     struct coordinator_settings settings;
@@ -65,9 +76,12 @@ static enum status kafka_make_groups(struct kafka *k) {
     k->settings.groups = NULL; /* copied */
     settings.random = groups_random;
     settings.topic_find = groups_topic_find;
+    settings.has_offsets = k->settings.backend->ops->group_has_offsets ? groups_has_offsets : NULL;
     settings.ctx = k;
     enum status st = group_topics_new(&topics, &k->group_topics);
-    return st ? st : groups_new(&settings, k->settings.loops[0], &k->groups);
+    if (!st)
+        st = groups_new(&settings, k->settings.loops[0], &k->groups);
+    return st ? st : kafka_make_expiry(k);
 }
 
 enum status kafka_new(const struct kafka_settings *settings, struct kafka **out) {
@@ -132,6 +146,7 @@ int kafka_advertised_port(const struct kafka *k) {
 }
 
 void kafka_open(struct kafka *k) {
+    offset_expiry_start(k->offset_expiry);
     listener_open(k->listener);
 }
 
@@ -144,6 +159,7 @@ static void kafka_on_loop_stop(struct op *op) {
 void kafka_stop(struct kafka *k, int64_t drain_ms, struct op *done) {
     atomic_store(&k->stopping, true);
     group_topics_stop(k->group_topics);
+    offset_expiry_stop(k->offset_expiry);
     groups_stop(k->groups);
     listener_drain(k->listener, drain_ms, done);
     for (int i = 0; i < k->settings.loops_count; i++) {
@@ -160,6 +176,7 @@ void kafka_free(struct kafka *k) {
     mem_free((void *)(uintptr_t)k->cluster_id.ptr);
     mem_free(k->per_loop);
     budget_free(k->fetches);
+    offset_expiry_free(k->offset_expiry);
     groups_free(k->groups);
     group_topics_free(k->group_topics);
     mem_free(k);

@@ -18,10 +18,11 @@ struct kafka {
     struct str cluster_id;
     _Atomic int64_t next_producer; /* D10-2, low 47 bits */
     _Atomic bool stopping;
-    struct kafka_loop *per_loop;       /* owned; one a loop */
-    struct groups *groups;             /* owned; kafka/groups.h */
-    struct group_topics *group_topics; /* owned; kafka/group_topics.h */
-    struct budget *fetches;            /* owned; what Fetches have read and the clients have not yet taken */
+    struct kafka_loop *per_loop;         /* owned; one a loop */
+    struct groups *groups;               /* owned; kafka/groups.h */
+    struct group_topics *group_topics;   /* owned; kafka/group_topics.h */
+    struct offset_expiry *offset_expiry; /* owned; kafka/offset_expiry.h; NULL: offsets stay */
+    struct budget *fetches; /* owned; what Fetches have read and the clients have not yet taken */
 };
 
 /* The sessions of one loop, so that a stop can end what they wait for. */

@@ -91,6 +91,12 @@ static void held_watch(struct backend *b, struct backend_watch *w) {
     atomic_fetch_add(&held.watches_seen, 1);
 }
 
+static void held_trim(struct backend *b, struct backend_trim *t) {
+    (void)b;
+    op_start(&t->op, NULL);
+    op_complete(&t->op, ST_OK);
+}
+
 static const struct backend_ops held_ops = {
     .name = "held",
     .controller = true,
@@ -99,6 +105,7 @@ static const struct backend_ops held_ops = {
     .read = held_read,
     .read_release = held_read_release,
     .watch = held_watch,
+    .trim = held_trim,
 };
 
 /* ---- the server and its client ---- */
@@ -334,6 +341,31 @@ TEST(api_versions_lists_what_is_served_in_key_order) { /* B-30, B-31 */
         CHECK_EQ(be_get(row + 4, 2), rows[i].version_max);
         CHECK(i == 0 || rows[i].key > rows[i - 1].key);
     }
+    rig_close(&rig);
+}
+
+TEST(what_the_backend_can_not_do_is_not_listed_and_closes_like_an_unknown_key) { /* B-30, B-34 */
+    struct rig rig;
+    struct delete_records_req in = {.timeout_ms = 1000};
+    rig_open(&rig, 16, true);
+    send_request(rig.fd, 21, 0, 1, &in, NULL, 0);
+    read_answer(rig.fd, &answer);
+    CHECK_EQ(answer.correlation, 1);
+    rig_close(&rig);
+
+    rig_open(&rig, 16, true);
+    rig.ops.trim = NULL;
+    send_request(rig.fd, 18, 0, 5, &(struct api_versions_req){0}, NULL, 0);
+    read_answer(rig.fd, &answer);
+    int32_t count;
+    const struct api *rows = api_all(&count);
+    CHECK_EQ(be_get(answer.bytes + 2, 4), count - 1);
+    CHECK_EQ(answer.len, 6 + 6 * (size_t)(count - 1));
+    for (int32_t i = 0, at = 0; i < count; i++)
+        if (rows[i].key != 21)
+            CHECK_EQ(be_get(answer.bytes + 6 + 6 * at++, 2), rows[i].key);
+    send_request(rig.fd, 21, 0, 1, &in, NULL, 0);
+    expect_end(rig.fd);
     rig_close(&rig);
 }
 

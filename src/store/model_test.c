@@ -24,7 +24,8 @@ struct model_batch {
 static struct model {
     struct model_batch batches[MODEL_BATCHES_MAX];
     int count;
-    int first; /* kept by retention */
+    int first;     /* the first that ends behind the start */
+    int64_t start; /* by retention, dropping or trimming */
     int64_t end;
     uint64_t random; /* the sequence follows from it */
     struct log log;
@@ -63,7 +64,7 @@ static void model_append(void) {
 
 static void model_read(void) {
     struct store_read r;
-    int64_t start = model.batches[model.first].base_offset;
+    int64_t start = model.start;
     if (model.count == model.first)
         return;
     int64_t offset = start + dice((uint32_t)(model.end - start)), bytes_max = dice(5000);
@@ -91,13 +92,24 @@ static void model_read(void) {
     store_read_release(&r);
 }
 
+/* Which batches count from now on. */
+static void model_start_at(int64_t start) {
+    CHECK(start >= model.start);
+    model.start = start;
+    while (model.first < model.count &&
+           model.batches[model.first].base_offset + model.batches[model.first].records <= start)
+        model.first++;
+}
+
 static void model_find_time(void) {
     struct store_read r;
-    int64_t ts = dice(1100), offset = -1;
+    int64_t ts = dice(1100), offset = -1, greatest = -1;
     int at = model.first;
-    while (at < model.count && model.batches[at].ts < ts)
+    for (int i = at; ts >= 1000 && i < model.count; i++)
+        greatest = model.batches[i].ts > greatest ? model.batches[i].ts : greatest;
+    while (at < model.count && model.batches[at].ts < (ts >= 1000 ? greatest : ts))
         at++;
-    enum status st = partition_find_time(model.log.p, ts, &offset, &r);
+    enum status st = partition_find_time(model.log.p, 0, ts >= 1000 ? INT64_MAX : ts, &offset, &r);
     CHECK_EQ(st, at < model.count ? ST_OK : ST_NOT_FOUND);
     if (!st)
         CHECK_EQ(offset, model.batches[at].base_offset);
@@ -108,10 +120,14 @@ static void model_retain(void) {
     struct store_retention keep = {.ms = -1, .bytes = 40000};
     int32_t dropped;
     CHECK_EQ(partition_retain(model.log.p, &keep, 0, &dropped), ST_OK);
-    while (model.first < model.count && model.batches[model.first].base_offset < partition_start(model.log.p))
-        model.first++;
-    CHECK(dropped == 0 || model.batches[model.first].base_offset == partition_start(model.log.p));
-    CHECK(partition_size_bytes(model.log.p) >= 40000 || dropped == 0);
+    int64_t start = partition_start(model.log.p);
+    bool moved = start != model.start;
+    CHECK(dropped > 0 || !moved);
+    model_start_at(start);
+    CHECK(!moved || (model.first < model.count && model.batches[model.first].base_offset == start));
+    CHECK(!moved || partition_size_bytes(model.log.p) >= 40000);
+    CHECK(start < model.end ||
+          partition_size_bytes(model.log.p) == 0); /* what was trimmed goes in any case */
 }
 
 static void model_drop(void) {
@@ -122,9 +138,10 @@ static void model_drop(void) {
     CHECK_EQ(partition_drop(model.log.p, want, &dropped), ST_OK);
     file_fail_at(FILE_WRITE, 0, 0);
     int64_t start = partition_start(model.log.p);
-    while (model.first < model.count && model.batches[model.first].base_offset < start)
-        model.first++;
-    CHECK_EQ(start, model.first < model.count ? model.batches[model.first].base_offset : model.end);
+    bool moved = start != model.start;
+    model_start_at(start);
+    CHECK(!moved ||
+          start == (model.first < model.count ? model.batches[model.first].base_offset : model.end));
     CHECK_EQ(partition_end(model.log.p), model.end);
     if (want < 0) {
         CHECK_EQ(start, model.end);
@@ -133,6 +150,19 @@ static void model_drop(void) {
         CHECK_EQ(dropped, want < before - 1 ? want : before > 0 ? before - 1 : 0);
         CHECK_EQ(partition_segments_count(model.log.p), before - dropped);
     }
+}
+
+static void model_trim(void) {
+    int64_t offset = model.start + (int64_t)dice((uint32_t)(model.end - model.start) + 1), start = -1;
+    uint32_t kind = dice(8);
+    if (kind == 0) {
+        CHECK_EQ(partition_trim(model.log.p, model.end + 1, &start), ST_OUT_OF_RANGE);
+    } else {
+        CHECK_EQ(partition_trim(model.log.p, kind == 1 ? -1 : kind == 2 ? 0 : offset, &start), ST_OK);
+        CHECK_EQ(start, kind == 1 ? model.end : kind == 2 ? model.start : offset);
+        model_start_at(start);
+    }
+    CHECK_EQ(partition_start(model.log.p), model.start);
 }
 
 static const char *active_file(const char *ext) {
@@ -145,7 +175,7 @@ static const char *active_file(const char *ext) {
     return NULL;
 }
 
-/* Some of the tail is lost, and the index with it. */
+/* Some of the tail is lost, and the index with it. What is before the start can't be: it was synced. */
 static void model_tear(void) {
     log_close(&model.log);
     const char *idx = model.count > model.first ? active_file("idx") : NULL;
@@ -154,6 +184,11 @@ static void model_tear(void) {
         const char *path = active_file("log");
         int64_t bytes = file_bytes(path), lose = dice(900);
         lose = lose > bytes ? bytes : lose;
+        int64_t behind = 0;
+        for (int i = model.first; i < model.count; i++)
+            if (model.batches[i].base_offset >= model.start)
+                behind += model.batches[i].size + BATCH_HEADER_BYTES;
+        lose = lose > behind ? behind : lose;
         CHECK_EQ(truncate(path, bytes - lose), 0);
         while (lose > 0) {
             const struct model_batch *last = &model.batches[model.count - 1];
@@ -194,6 +229,9 @@ static void model_run(uint64_t seed) {
             model_tear();
         else if (what < 99)
             model_drop();
+        else
+            model_trim();
+        CHECK_EQ(partition_start(model.log.p), model.start);
         CHECK_EQ(partition_end(model.log.p), model.end);
     }
     log_close(&model.log);
@@ -261,7 +299,10 @@ static void *retainer(void *unused) {
 
 static void *dropper(void *unused) {
     for (int round = 1; !atomic_load(&race.done); round++) {
+        int64_t start, end = partition_end(race.log.p);
         if (partition_drop(race.log.p, round % 8 == 0 ? -1 : 1, NULL))
+            atomic_fetch_add(&race.bad, 1);
+        if (partition_trim(race.log.p, end - end % 7, &start) || start < end - end % 7)
             atomic_fetch_add(&race.bad, 1);
         if (partition_end(race.log.p) > 0 && partition_segments_count(race.log.p) < 1)
             atomic_fetch_add(&race.bad, 1);

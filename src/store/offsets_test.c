@@ -198,6 +198,58 @@ TEST(memory_is_limited_and_what_is_there_can_still_move) {
     box_close(&b);
 }
 
+/* ---- expiring ---- */
+
+static int32_t expire(struct box *b, const struct store_offset *o, int32_t count, int64_t before_ms) {
+    int32_t gone = -1;
+    CHECK_EQ(store_offsets_expire(&b->s, o, count, before_ms, &gone), ST_OK);
+    return gone;
+}
+
+/* The fixture commits at offset + 7 ms. */
+TEST(of_the_offsets_that_are_named_those_go_that_were_committed_long_enough_ago) {
+    struct box b = box_open(log_dir());
+    struct store_offset o[] = {offset_of("a", 1, 0, 93), offset_of("a", 1, 1, 94), offset_of("a", 2, 0, 1),
+                               offset_of("b", 1, 0, 1)};
+    CHECK_EQ(store_offsets_set(&b.s, o, COUNT_OF(o)), ST_OK);
+    CHECK_EQ(expire(&b, o, 2, 99), 0);
+    CHECK_EQ(expire(&b, o, 2, 100), 1);
+    const struct store_offset strangers[] = {offset_of("a", 1, 9, 0), offset_of("c", 1, 0, 0),
+                                             offset_of("", 1, 0, 0)};
+    CHECK_EQ(expire(&b, strangers, COUNT_OF(strangers), 1000), 0);
+    for (int round = 0; round < 2; round++) {
+        CHECK_TEXT(box_list(&b, STR("a")).text, "a/1/1=94 a/2/0=1 ");
+        CHECK_EQ(box_list(&b, STR("b")).count, 1);
+        box_reopen(&b);
+    }
+    box_close(&b);
+}
+
+TEST(an_offset_that_was_committed_again_does_not_expire) {
+    struct box b = box_open(log_dir());
+    struct store_offset seen[] = {offset_of("a", 1, 0, 10), offset_of("a", 1, 1, 10)};
+    CHECK_EQ(store_offsets_set(&b.s, seen, 2), ST_OK);
+    CHECK_EQ(box_set(&b, "a", 1, 1, 500), ST_OK); /* between the look and the removal */
+    CHECK_EQ(expire(&b, seen, 2, 100), 1);
+    CHECK_EQ(box_get(&b, "a", 1, 0), -1);
+    CHECK_EQ(box_get(&b, "a", 1, 1), 500);
+    box_close(&b);
+}
+
+TEST(the_owner_goes_with_its_last_offset_also_when_it_is_named_twice) {
+    struct box b = box_open(log_dir());
+    struct store_offset o[] = {offset_of("a", 1, 0, 1), offset_of("a", 1, 0, 1), offset_of("a", 1, 1, 1)};
+    CHECK_EQ(store_offsets_set(&b.s, o, COUNT_OF(o)), ST_OK);
+    CHECK_EQ(expire(&b, o, COUNT_OF(o), 1000), 2);
+    for (int round = 0; round < 2; round++) {
+        CHECK_EQ(box_list(&b, STR_NULL).count, 0);
+        box_reopen(&b);
+    }
+    CHECK_EQ(expire(&b, o, COUNT_OF(o), 1000), 0);
+    CHECK_EQ(expire(&b, NULL, 0, 1000), 0);
+    box_close(&b);
+}
+
 /* ---- the file ---- */
 
 TEST(an_entry_stands_in_the_file_as_it_is_written_down) {

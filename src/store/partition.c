@@ -1,6 +1,7 @@
 #include "store/partition.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -464,7 +465,7 @@ void partition_close(struct partition *p) {
     pthread_mutex_unlock(&p->write_lock);
 }
 
-/* ---- retention ---- */
+/* ---- where the log starts; all below under front_lock ---- */
 
 /* Take the oldest segment out and its files away, if it is still this one and a sealed one. */
 static bool drop_first(struct partition *p, struct segment *oldest) {
@@ -473,7 +474,8 @@ static bool drop_first(struct partition *p, struct segment *oldest) {
     if (still_there) {
         p->segments_count--;
         memmove(p->segments, p->segments + 1, (size_t)p->segments_count * sizeof(struct segment *));
-        atomic_store(&p->start, p->segments[0]->base_offset);
+        if (atomic_load(&p->start) < p->segments[0]->base_offset)
+            atomic_store(&p->start, p->segments[0]->base_offset);
     }
     pthread_mutex_unlock(&p->lock);
     if (still_there) {
@@ -483,19 +485,33 @@ static bool drop_first(struct partition *p, struct segment *oldest) {
     return still_there;
 }
 
+/* The oldest segment, referenced, if it is a sealed one; NULL. */
+static struct segment *oldest_sealed(struct partition *p) {
+    pthread_mutex_lock(&p->lock);
+    struct segment *oldest = p->segments_count > 1 ? segment_ref(p->segments[0]) : NULL;
+    pthread_mutex_unlock(&p->lock);
+    return oldest;
+}
+
+/* Take the oldest sealed segment out if all of it is before the offset. */
+static bool drop_before(struct partition *p, int64_t offset) {
+    struct segment *oldest = oldest_sealed(p);
+    bool went = oldest && atomic_load(&oldest->end_offset) <= offset && drop_first(p, oldest);
+    segment_unref(oldest);
+    return went;
+}
+
 /* Take the oldest sealed segment out if it is over; *over: whether one was. */
 static enum status drop_oldest(struct partition *p, const struct store_retention *keep, int64_t now_wall_ms,
                                bool *over) {
-    int64_t bytes = 0, max_timestamp;
+    int64_t bytes, max_timestamp;
+    struct segment *oldest = oldest_sealed(p);
     *over = false;
-    pthread_mutex_lock(&p->lock);
-    struct segment *oldest = p->segments_count > 1 ? segment_ref(p->segments[0]) : NULL;
-    for (int32_t i = 1; oldest && i < p->segments_count; i++)
-        bytes += atomic_load(&p->segments[i]->size_bytes);
-    pthread_mutex_unlock(&p->lock);
     if (!oldest)
         return ST_OK;
-    *over = keep->bytes >= 0 && bytes >= keep->bytes;
+    bytes = partition_size_bytes(p) - atomic_load(&oldest->size_bytes);
+    *over = (keep->bytes >= 0 && bytes >= keep->bytes) ||
+            atomic_load(&oldest->end_offset) <= atomic_load(&p->start);
     if (!*over && keep->ms >= 0) {
         enum status st = segment_age_timestamp(oldest, &max_timestamp);
         if (st) {
@@ -510,11 +526,12 @@ static enum status drop_oldest(struct partition *p, const struct store_retention
     return ST_OK;
 }
 
-static enum status seal_if_too_old(struct partition *p, int64_t now_wall_ms) {
+/* Seal the active segment when it is too old, or when nothing of it can be read any more. */
+static enum status seal_if_due(struct partition *p, int64_t now_wall_ms) {
     enum status st = ST_OK;
     pthread_mutex_lock(&p->write_lock);
     if (!atomic_load(&p->deleted) && !atomic_load(&p->closed) && p->active && p->marks.written.position > 0 &&
-        is_too_old(p, now_wall_ms))
+        (is_too_old(p, now_wall_ms) || p->marks.written.offset <= atomic_load(&p->start)))
         st = roll(p);
     pthread_mutex_unlock(&p->write_lock);
     return st;
@@ -526,7 +543,7 @@ enum status partition_retain(struct partition *p, const struct store_retention *
     enum status st = partition_ensure_open(p);
     pthread_mutex_lock(&p->front_lock);
     if (!st)
-        st = seal_if_too_old(p, now_wall_ms);
+        st = seal_if_due(p, now_wall_ms);
     for (bool over = true; !st && over;) {
         st = drop_oldest(p, keep, now_wall_ms, &over);
         dropped += !st && over;
@@ -563,20 +580,80 @@ enum status partition_drop(struct partition *p, int32_t count, int32_t *segments
     pthread_mutex_lock(&p->front_lock);
     if (!st && count < 0)
         st = seal_all(p, &upto);
-    while (!st && (count < 0 || dropped < count)) {
-        pthread_mutex_lock(&p->lock);
-        struct segment *oldest = p->segments_count > 1 ? segment_ref(p->segments[0]) : NULL;
-        pthread_mutex_unlock(&p->lock);
-        bool went = oldest && atomic_load(&oldest->end_offset) <= upto && drop_first(p, oldest);
-        segment_unref(oldest);
-        if (!went)
-            break;
+    while (!st && (count < 0 || dropped < count) && drop_before(p, upto))
         dropped++;
-    }
     if (dropped > 0)
         st = file_sync_folder(p->env->dir_fd, p->folder);
     pthread_mutex_unlock(&p->front_lock);
     if (segments_out)
         *segments_out = dropped;
     return atomic_load(&p->deleted) ? ST_NOT_FOUND : st;
+}
+
+static void start_path(const struct partition *p, int64_t start, char out[SEGMENT_PATH_BYTES]) {
+    snprintf(out, SEGMENT_PATH_BYTES, "%s/%020" PRId64 START_SUFFIX, p->folder, start);
+}
+
+/* Write down on stable storage that the log starts here. */
+static enum status note_start(struct partition *p, int64_t start) {
+    char path[SEGMENT_PATH_BYTES];
+    int fd = -1;
+    start_path(p, start, path);
+    enum status st = file_open(p->env->dir_fd, path, O_WRONLY | O_CREAT, &fd);
+    if (!st)
+        st = file_sync(fd);
+    file_close(&fd);
+    if (!st)
+        st = file_sync_folder(p->env->dir_fd, p->folder);
+    if (st) {
+        unlinkat(p->env->dir_fd, path, 0);
+        return st == ST_NOT_FOUND ? ST_IO : st;
+    }
+    start_path(p, p->noted_start, path);
+    if (p->noted_start > 0)
+        unlinkat(p->env->dir_fd, path, 0);
+    p->noted_start = start;
+    return ST_OK;
+}
+
+/*
+ * With write_lock, so that the folder isn't removed meanwhile. All that is before the start is on stable storage first: a log that
+ * ends before its start has lost something (recover.c).
+ */
+static enum status move_start(struct partition *p, int64_t offset) {
+    int64_t end = atomic_load(&p->end);
+    if (atomic_load(&p->deleted))
+        return ST_NOT_FOUND;
+    if (atomic_load(&p->closed))
+        return (enum status)atomic_load(&p->closed);
+    if (offset == -1)
+        offset = end;
+    if (offset < 0 || offset > end)
+        return ST_OUT_OF_RANGE;
+    /* Retention may have moved it: no power cut may bring back what that has removed. */
+    if (offset <= atomic_load(&p->start))
+        return p->active ? file_sync_folder(p->env->dir_fd, p->folder) : ST_OK;
+    enum status st = offset > p->marks.synced.offset ? sync_active(p) : ST_OK;
+    if (!st)
+        st = note_start(p, offset);
+    if (!st)
+        atomic_store(&p->start, offset);
+    return st;
+}
+
+enum status partition_trim(struct partition *p, int64_t offset, int64_t *start_out) {
+    enum status st = partition_ensure_open(p);
+    pthread_mutex_lock(&p->front_lock);
+    if (!st) {
+        pthread_mutex_lock(&p->write_lock);
+        st = move_start(p, offset);
+        pthread_mutex_unlock(&p->write_lock);
+    }
+    int64_t start = atomic_load(&p->start);
+    while (!st && drop_before(p, start))
+        ;
+    pthread_mutex_unlock(&p->front_lock);
+    if (!st)
+        *start_out = start;
+    return st;
 }

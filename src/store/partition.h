@@ -1,5 +1,5 @@
 /*
- * The inside of struct partition, for partition.c (open, append, sync, retention), recover.c and partition_read.c.
+ * The inside of struct partition, for partition.c (open, append, sync, where the log starts), recover.c and partition_read.c.
  * The order of locks: open_lock, front_lock, write_lock, lock, then the store's idle_lock.
  */
 #ifndef STORE_PARTITION_H
@@ -24,12 +24,14 @@ struct partition {
     struct partition *retired_next; /* the topic's */
     char folder[48];                /* below the data folder */
     pthread_mutex_t open_lock;      /* held over the I/O of opening */
-    pthread_mutex_t front_lock;     /* held over dropping segments, by retention or by partition_drop */
+    pthread_mutex_t front_lock; /* held over moving the start: retention, partition_drop, partition_trim */
     pthread_mutex_t write_lock; /* held over the I/O of writing, not of syncing; nobody who reads takes it */
     pthread_mutex_t lock;       /* for segments, hints and the active index; never held over I/O */
     _Atomic bool is_open, deleted;
     _Atomic int closed; /* enum status: why nothing is appended any more; ST_OK */
     _Atomic int64_t start, end;
+    int64_t
+        noted_start; /* the greatest that a file says (START_SUFFIX); 0: none. Under front_lock once it is open */
     _Atomic int64_t cut_bytes; /* by recovery, not yet told */
     _Atomic int64_t unsynced_bytes;
     struct segment **segments; /* owned, each referenced; ascending; the last one is active */
@@ -62,6 +64,12 @@ enum status partition_ensure_open(struct partition *p) MUST_USE;
 
 /* Read the folder and check the end of the log; called once, under open_lock. Errors: nothing is changed. recover.c */
 enum status partition_recover(struct partition *p) MUST_USE;
+
+/*
+ * The log starts at the offset that is the name of a file before this, whatever its segments hold. The file is empty, so it is there as a
+ * whole or not at all; of several the greatest counts.
+ */
+#define START_SUFFIX ".start"
 
 /* Room in the array for one more segment. ST_NO_MEMORY */
 enum status partition_reserve_segment(struct partition *p) MUST_USE;

@@ -329,93 +329,130 @@ int64_t partition_bytes_after(struct partition *p, int64_t offset) {
 
 /* ---- by time ---- */
 
-/* The first segment from base offset `from` on, referenced; NULL: none. */
-static struct segment *segment_from(struct partition *p, int64_t from) {
+struct time_search {
+    int64_t from;         /* batches that end at or before it don't count */
+    int64_t timestamp_ms; /* what is sought; INT64_MAX: nothing but the greatest */
+    int64_t greatest;     /* out: of all that counted; INT64_MIN: none */
+    int64_t offset;       /* out: of the batch found, its first */
+};
+
+/* The first segment from this base offset on that has something behind `from`, referenced; NULL: none. */
+static struct segment *segment_behind(struct partition *p, int64_t base_offset, int64_t from) {
     struct segment *found = NULL;
     pthread_mutex_lock(&p->lock);
     for (int32_t i = 0; i < p->segments_count && !found; i++)
-        if (p->segments[i]->base_offset >= from)
+        if (p->segments[i]->base_offset >= base_offset && atomic_load(&p->segments[i]->end_offset) > from)
             found = segment_ref(p->segments[i]);
     pthread_mutex_unlock(&p->lock);
     return found;
 }
 
-/*
- * The first segment with a timestamp that is at least this, referenced. greatest_out: of all segments looked at.
- * ST_NOT_FOUND: none. Segments that retention takes away meanwhile don't count.
- */
-static enum status segment_with_time(struct partition *p, int64_t timestamp_ms, int64_t *greatest_out,
-                                     struct segment **out) {
-    *greatest_out = INT64_MIN;
-    for (int64_t from = 0;;) {
-        struct segment *s = segment_from(p, from);
-        if (!s)
-            return ST_NOT_FOUND;
-        int64_t greatest = INT64_MIN;
-        from = s->base_offset + 1;
-        enum status st = segment_max_timestamp(s, &greatest);
-        if (greatest > *greatest_out)
-            *greatest_out = greatest;
-        if (!st && greatest >= timestamp_ms) {
-            *out = s;
-            return ST_OK;
-        }
-        segment_unref(s);
-        if (st && st != ST_NOT_FOUND)
-            return st;
-    }
+/* The last entry before anything that is sought. With the partition's lock. */
+static struct index_point search_begin(const struct segment *s, const struct time_search *q) {
+    const struct index *x = &s->index;
+    struct index_point begin = {0, s->base_offset, INT64_MIN};
+    if (x->count == 0)
+        return begin;
+    const struct index_entry *by_time =
+        q->timestamp_ms == INT64_MAX ? x->entries : index_by_time(x, q->timestamp_ms);
+    const struct index_entry *by_offset =
+        q->from > s->base_offset ? index_by_offset(x, (uint32_t)(q->from - s->base_offset)) : x->entries;
+    const struct index_entry *e = by_time > by_offset ? by_time : by_offset;
+    return (struct index_point){e->position, s->base_offset + e->offset_delta, e->max_timestamp};
 }
 
-/* The base offset of the segment's first batch with such a timestamp. Only headers are read. ST_NOT_FOUND: damaged or none. */
-static enum status offset_of_time(struct partition *p, struct segment *s, int64_t timestamp_ms,
-                                  int64_t *offset_out) {
+/* Whether a batch behind `from` has the segment's greatest timestamp, because no earlier one has. With the partition's lock. */
+static bool greatest_comes_later(const struct segment *s, int64_t from) {
+    const struct index *x = &s->index;
+    if (x->count == 0)
+        return false;
+    const struct index_entry *next = index_by_offset(x, (uint32_t)(from - s->base_offset)) + 1;
+    return next < x->entries + x->count && next->max_timestamp < atomic_load(&s->max_timestamp);
+}
+
+/* Only headers are read. ST_NOT_FOUND: damaged or none. */
+static enum status search_headers(struct partition *p, struct segment *s, struct time_search *q) {
     struct scan scan;
     struct batch_header h;
-    struct index_point from = {0, s->base_offset, INT64_MIN};
     enum status st = segment_use(s, true);
     if (st)
         return st;
     pthread_mutex_lock(&p->lock);
-    if (s->index.count > 0) {
-        const struct index_entry *e = index_by_time(&s->index, timestamp_ms);
-        from = (struct index_point){e->position, s->base_offset + e->offset_delta, e->max_timestamp};
-    }
+    struct index_point begin = search_begin(s, q);
+    bool known = q->timestamp_ms == INT64_MAX && greatest_comes_later(s, q->from);
     pthread_mutex_unlock(&p->lock);
-    scan_init(&scan, s->fd, &from, atomic_load(&s->size_bytes));
+    if (known) {
+        if (atomic_load(&s->max_timestamp) > q->greatest)
+            q->greatest = atomic_load(&s->max_timestamp);
+        st = ST_NOT_FOUND;
+    }
+    scan_init(&scan, s->fd, &begin, atomic_load(&s->size_bytes));
     while (!st) {
         st = scan_next(&scan, &h, NULL);
-        if (!st && h.max_timestamp >= timestamp_ms)
+        bool counts = !st && batch_next_offset(&h) > q->from;
+        if (counts && h.max_timestamp > q->greatest)
+            q->greatest = h.max_timestamp;
+        if (counts && h.max_timestamp >= q->timestamp_ms)
             break;
         if (st == ST_CORRUPT)
             st = scan_resync(&scan);
     }
     if (!st)
-        *offset_out = h.base_offset;
+        q->offset = h.base_offset;
     scan_release(&scan);
     segment_done(s);
     return st;
 }
 
-enum status partition_find_time(struct partition *p, int64_t timestamp_ms, int64_t *base_offset_out,
-                                struct store_read *out) {
-    struct segment *s = NULL;
-    int64_t greatest = INT64_MIN, offset;
+/* Of a segment that begins behind `from` the greatest is known without reading it. */
+static enum status search_segment(struct partition *p, struct segment *s, struct time_search *q) {
+    int64_t greatest = INT64_MIN;
+    enum status st = segment_max_timestamp(s, &greatest);
+    if (st)
+        return st;
+    bool greatest_alone = q->timestamp_ms == INT64_MAX;
+    if (greatest_alone ? s->base_offset >= q->from : greatest < q->timestamp_ms) {
+        q->greatest = greatest > q->greatest ? greatest : q->greatest;
+        return ST_NOT_FOUND;
+    }
+    return search_headers(p, s, q);
+}
 
+/* ST_NOT_FOUND: none. Segments that retention takes away meanwhile don't count. */
+static enum status search(struct partition *p, struct time_search *q) {
+    q->greatest = INT64_MIN;
+    for (int64_t base_offset = 0;;) {
+        struct segment *s = segment_behind(p, base_offset, q->from);
+        if (!s)
+            return ST_NOT_FOUND;
+        base_offset = s->base_offset + 1;
+        enum status st = search_segment(p, s, q);
+        segment_unref(s);
+        if (st != ST_NOT_FOUND)
+            return st;
+    }
+}
+
+enum status partition_find_time(struct partition *p, int64_t from, int64_t timestamp_ms,
+                                int64_t *base_offset_out, struct store_read *out) {
     *out = (struct store_read){0};
     enum status st = partition_ensure_open(p);
-    if (!st)
-        st = segment_with_time(p, timestamp_ms, &greatest, &s);
-    if (st == ST_NOT_FOUND && timestamp_ms == INT64_MAX && greatest != INT64_MIN) {
-        timestamp_ms = greatest;
-        st = segment_with_time(p, timestamp_ms, &greatest, &s);
+    if (st)
+        return st;
+    int64_t start = atomic_load(&p->start);
+    struct time_search q = {.from = from > start ? from : start, .timestamp_ms = timestamp_ms};
+    st = search(p, &q);
+    if (st == ST_NOT_FOUND && timestamp_ms == INT64_MAX && q.greatest != INT64_MIN) {
+        q.timestamp_ms = q.greatest;
+        st = search(p, &q);
     }
-    if (!st) {
-        st = offset_of_time(p, s, timestamp_ms, &offset);
-        segment_unref(s);
-    }
+    if (st)
+        return st;
+    start = atomic_load(&p->start); /* the batch may begin before it */
+    st = partition_read(p, q.offset > start ? q.offset : start, 1, true, out);
+    if (!st && out->runs_count == 0) /* the start is at the end by now */
+        st = ST_NOT_FOUND;
     if (!st)
-        st = partition_read(p, offset, 1, true, out);
-    if (!st)
-        *base_offset_out = offset;
+        *base_offset_out = q.offset;
     return st;
 }

@@ -384,7 +384,7 @@ TEST(a_reader_may_finish_what_retention_takes_away) {
 static void check_time(struct log *l, int64_t timestamp_ms, int64_t want_offset) {
     struct store_read r;
     int64_t offset = -1;
-    enum status st = partition_find_time(l->p, timestamp_ms, &offset, &r);
+    enum status st = partition_find_time(l->p, 0, timestamp_ms, &offset, &r);
     if (want_offset < 0) {
         CHECK_EQ(st, ST_NOT_FOUND);
     } else {
@@ -562,7 +562,7 @@ TEST_OOM(reading_and_appending_survive_any_failed_allocation) {
         st = partition_read(topic_partition(t, 0), 0, 1000, true, &r);
     store_read_release(&r);
     if (!st)
-        st = partition_find_time(topic_partition(t, 0), 5, &offset, &r);
+        st = partition_find_time(topic_partition(t, 0), 0, 5, &offset, &r);
     CHECK(st == ST_OK || st == ST_NO_MEMORY);
     store_read_release(&r);
     topic_unref(t);

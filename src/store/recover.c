@@ -23,6 +23,7 @@ struct recovery {
     int fd;                  /* owned until it is the segment's */
     bool read_only;
     int64_t file_bytes;
+    int64_t noted_start; /* the log had all that is before it on stable storage */
     struct index index;
     struct index_marks marks; /* zeroed: none */
     struct index_point end;   /* of what is whole */
@@ -92,7 +93,7 @@ static enum status judge_end(struct recovery *r, struct scan *scan) {
     enum status st = scan_zero_tail(scan, &data_end);
     if (st)
         return st;
-    r->damaged = r->end.position < r->marks.synced.position;
+    r->damaged = r->end.position < r->marks.synced.position || r->end.offset < r->noted_start;
     if (r->damaged || data_end == r->end.position)
         return ST_OK;
     r->cut_bytes = data_end - r->end.position;
@@ -177,7 +178,7 @@ static void adopt(struct partition *p, struct recovery *r) {
 }
 
 static enum status recover_last(struct partition *p, struct segment *s) {
-    struct recovery r = {.segment = s, .fd = -1};
+    struct recovery r = {.segment = s, .fd = -1, .noted_start = p->noted_start};
     enum status st = open_files(&r);
     if (!st)
         st = check_log(&r);
@@ -199,13 +200,13 @@ fail:
     return st;
 }
 
-/* The base offset in the name of a log file; -1: not such a name. */
-static int64_t base_of_name(const char *name) {
-    if (strlen(name) != 24 || strspn(name, "0123456789") != 20 || strcmp(name + 20, ".log") != 0)
+/* The offset in the name of a file with this suffix; -1: not such a name. */
+static int64_t offset_of_name(const char *name, const char *suffix) {
+    if (strspn(name, "0123456789") != 20 || strcmp(name + 20, suffix) != 0)
         return -1;
     errno = 0;
-    long long base = strtoll(name, NULL, 10);
-    return errno ? -1 : base;
+    long long offset = strtoll(name, NULL, 10);
+    return errno ? -1 : offset;
 }
 
 static int compare_segments(const void *a, const void *b) {
@@ -222,7 +223,10 @@ static enum status list_segments(struct partition *p) {
     struct dirent *e;
     while (!st && (e = readdir(dir))) {
         struct stat file;
-        int64_t base = base_of_name(e->d_name);
+        int64_t base = offset_of_name(e->d_name, ".log");
+        int64_t start = offset_of_name(e->d_name, START_SUFFIX);
+        if (start > p->noted_start)
+            p->noted_start = start;
         if (base < 0 || fstatat(fd, e->d_name, &file, 0) != 0)
             continue;
         st = partition_reserve_segment(p);
@@ -253,6 +257,11 @@ enum status partition_recover(struct partition *p) {
             segment_unref(p->segments[--p->segments_count]);
         return st;
     }
-    atomic_store(&p->start, count > 0 ? p->segments[0]->base_offset : 0);
+    if (count == 0) /* nobody knows what became of the files, but no offset is given twice */
+        atomic_store(&p->end, p->noted_start);
+    int64_t start = count > 0 ? p->segments[0]->base_offset : 0, end = atomic_load(&p->end);
+    if (start < p->noted_start)
+        start = p->noted_start < end ? p->noted_start : end;
+    atomic_store(&p->start, start);
     return ST_OK;
 }

@@ -448,7 +448,7 @@ TEST(the_index_of_a_sealed_segment_is_made_again_when_it_is_needed) {
     l = log_open(dir, 10 * STORED);
     struct store_read r;
     int64_t offset = -1;
-    CHECK_EQ(partition_find_time(l.p, 17, &offset, &r), ST_OK);
+    CHECK_EQ(partition_find_time(l.p, 0, 17, &offset, &r), ST_OK);
     CHECK_EQ(offset, 17);
     store_read_release(&r);
     log_check_all(&l, 0, 25, SIZE);

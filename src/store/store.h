@@ -260,11 +260,12 @@ void store_read_release(struct store_read *r);
 int64_t partition_bytes_after(struct partition *p, int64_t offset);
 
 /*
- * The first batch whose greatest timestamp is >= timestamp_ms, read whole into out (one run, one batch), with its base offset.
- * timestamp_ms INT64_MAX: the first batch with the greatest timestamp of all. ST_NOT_FOUND: none. Others as partition_read. Blocks.
+ * The first batch that ends behind `from`, and behind the start, whose greatest timestamp is >= timestamp_ms, read whole into out (one run, one
+ * batch), with its base offset. That timestamp may be of a record before them. timestamp_ms INT64_MAX: the first of those batches with the greatest
+ * timestamp. ST_NOT_FOUND: none. Others as partition_read. Blocks.
  */
-enum status partition_find_time(struct partition *p, int64_t timestamp_ms, int64_t *base_offset_out,
-                                struct store_read *out) MUST_USE;
+enum status partition_find_time(struct partition *p, int64_t from, int64_t timestamp_ms,
+                                int64_t *base_offset_out, struct store_read *out) MUST_USE;
 
 /* Retention of one partition, on sealed segments only; what is not limited is < 0. */
 struct store_retention {
@@ -282,6 +283,16 @@ enum status partition_retain(struct partition *p, const struct store_retention *
  * ST_READ_ONLY, with count -1: closed to appends, nothing went; ST_NOT_FOUND: deleted; ST_NO_SPACE, ST_NO_MEMORY: nothing went.
  */
 enum status partition_drop(struct partition *p, int32_t count, int32_t *segments_out) MUST_USE;
+
+/*
+ * Let the log start at an offset that may be within a segment or a batch; -1: at its end. What is before can't be read or found any more; a batch that holds
+ * the offset is still read whole. Sealed segments before it are removed, the active one by the next partition_retain. An offset
+ * at or before the start changes nothing. start_out: where the log starts now. Blocks, also while retention runs and appends wait for it.
+ * ST_OK: on stable storage, with all that is before the offset: no crash brings the start back. ST_OUT_OF_RANGE: behind the end, or below -1;
+ * ST_CORRUPT, ST_READ_ONLY: closed to appends; ST_NOT_FOUND: deleted; ST_NO_SPACE, ST_IO, ST_NO_MEMORY: it is where it was, and may
+ * be moved after the next start. Source: Kafka's DeleteRecords (KIP-107).
+ */
+enum status partition_trim(struct partition *p, int64_t offset, int64_t *start_out) MUST_USE;
 
 /* Bytes on disk. */
 int64_t partition_size_bytes(const struct partition *p);

@@ -404,6 +404,48 @@ enum status store_offsets_remove(struct store *s, struct str owner, const struct
     return st;
 }
 
+/* ---- expiring; all under write_lock ---- */
+
+static struct offset_match match_of(const struct store_offset *o) {
+    return (struct offset_match){o->owner, &o->topic, o->partition, o->partition};
+}
+
+static bool is_expired(const struct offset_table *t, const struct store_offset *o, int64_t before_ms) {
+    const struct offset_owner *owner = o->owner.len > 0 ? offset_table_owner(t, o->owner) : NULL;
+    const struct offset_node *n = owner ? offset_owner_find(owner, &o->topic, o->partition) : NULL;
+    return n && n->committed_ms <= before_ms;
+}
+
+static enum status expire_locked(struct offsets *o, const struct store_offset *offsets, int32_t count,
+                                 int64_t before_ms, int64_t *count_out) {
+    struct offsets_entry e = {0};
+    enum status st = ST_OK;
+    for (int32_t i = 0; !st && i < count; i++) {
+        struct offset_match m = match_of(&offsets[i]);
+        if (is_expired(&o->table, &offsets[i], before_ms))
+            st = offsets_entry_remove(&e, &m);
+    }
+    if (!st && e.count > 0)
+        st = write_entry(o, &e);
+    for (int32_t i = 0; !st && e.count > 0 && i < count; i++) {
+        struct offset_match m = match_of(&offsets[i]);
+        if (is_expired(&o->table, &offsets[i], before_ms))
+            *count_out += remove_matches(&o->table, &m, &o->lock);
+    }
+    offsets_entry_release(&e);
+    return st;
+}
+
+enum status store_offsets_expire(struct store *s, const struct store_offset *offsets, int32_t count,
+                                 int64_t before_ms, int32_t *count_out) {
+    int64_t gone = 0;
+    pthread_mutex_lock(&s->offsets->write_lock);
+    enum status st = expire_locked(s->offsets, offsets, count, before_ms, &gone);
+    unlock_change(s->offsets);
+    *count_out = (int32_t)gone;
+    return st;
+}
+
 void offsets_partitions_gone(struct offsets *o, const struct uuid *topic, int32_t first) {
     struct offset_match m = {STR_NULL, topic, first, INT32_MAX};
     int64_t count;

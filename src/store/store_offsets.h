@@ -60,6 +60,14 @@ enum status store_offsets_owners(struct store *s, enum status (*fn)(void *, stru
 enum status store_offsets_remove(struct store *s, struct str owner, const struct uuid *topic,
                                  int32_t partition, int32_t *count_out) MUST_USE;
 
+/*
+ * Forget those of these offsets (owner, topic, partition; the rest is not looked at) that were committed at before_ms or earlier; all others stay.
+ * That is looked at under the lock that every change takes: an offset that is set meanwhile is never lost. All of them are one change. *count_out:
+ * how many there were; none is ST_OK. Statuses as store_offsets_set. Blocks; any thread. KIP-211.
+ */
+enum status store_offsets_expire(struct store *s, const struct store_offset *offsets, int32_t count,
+                                 int64_t before_ms, int32_t *count_out) MUST_USE;
+
 /* Bytes of a half-written end that store_open cut off, because a crash had cut a change short. For the log. */
 int64_t store_offsets_cut_bytes(const struct store *s);
 #endif

@@ -308,7 +308,7 @@ TEST(a_deleted_topic_is_gone_for_all_who_hold_it_and_so_are_its_files) {
     CHECK(store_topic_find(l.s, STR("kafka"), STR("t")) == NULL);
     CHECK(store_topic_by_id(l.s, &id) == NULL);
     CHECK_EQ(partition_read(l.p, 0, 1, true, &r), ST_NOT_FOUND);
-    CHECK_EQ(partition_find_time(l.p, 0, &offset, &r), ST_NOT_FOUND);
+    CHECK_EQ(partition_find_time(l.p, 0, 0, &offset, &r), ST_NOT_FOUND);
     CHECK_EQ(log_append(&l, 1, 10, 0), ST_NOT_FOUND);
     CHECK_EQ(partition_sync(l.p), ST_NOT_FOUND);
     CHECK_EQ(partition_open(l.p, NULL), ST_NOT_FOUND);

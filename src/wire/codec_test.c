@@ -338,7 +338,7 @@ TEST(a_key_has_a_request_and_a_response_of_the_same_versions_or_neither) {
         CHECK_EQ(req->versions.last, res->versions.last);
         CHECK_EQ(req->flexible_from, res->flexible_from);
     }
-    CHECK_EQ(found, 32);
+    CHECK_EQ(found, 33);
 }
 
 static void check_rows(const struct schema *s) {

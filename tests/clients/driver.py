@@ -75,6 +75,11 @@ class Driver:
     def grow(self, topic, partitions):
         self.ask("grow", topic, partitions)
 
+    def trim(self, topic, partition, offset):
+        """Deletes what is before the offset; the low watermark."""
+        (low,) = self.ask("trim", topic, partition, offset)
+        return int(low)
+
     def topics(self):
         return {name: int(count) for name, count in (item.rsplit("=", 1) for item in self.ask("topics"))}
 

@@ -258,6 +258,29 @@ class Scenarios:
         expect(values, [b"before", b"after"], "values")
         self.report.saw("grow", partitions=5, offset=new[0][1], **facts)
 
+    def _trimmed(self, topic, partition, offset):
+        """The low watermark, or the name of the error."""
+        try:
+            return self.driver.trim(topic, partition, offset)
+        except ClientError as error:
+            return error.name
+
+    def trim(self):
+        """DeleteRecords: the log starts later, also within what was one batch, and goes on at its end."""
+        topic = self._topic("trim", 2)
+        self.driver.produce(topic, [Record(0, b"k", b"%d" % number) for number in range(10)])
+        lows = [self._trimmed(topic, 0, 4)]
+        if lows == [4]:
+            expect(self.reader.offset(topic, 0, "earliest"), 4, "the start")
+            expect([(record.offset, record.value) for record in self._consume(topic, 0, 4, 6)], [(n, b"%d" % n) for n in range(4, 10)], "records left")
+            below = error_of(self._consume, topic, 0, 3, 1)
+            lows += [self._trimmed(topic, *where) for where in ((0, 2), (0, 11), (0, -1), (0, 10), (1, -1))]
+            expect([self.reader.offset(topic, 0, where) for where in ("earliest", "latest")], [10, 10], "the start of an empty log")
+            offset = self.driver.produce(topic, [Record(0, b"k", b"next")])[0][1]
+            expect((offset, self._consume(topic, 0, 10, 1)[0].value), (10, b"next"), "the record after all were deleted")
+            lows += [f"below:{below}"]
+        self.report.saw("trim", lows=",".join(map(str, lows)))
+
     def _try_produce(self, topic, record):
         try:
             return self.driver.produce(topic, [record])
@@ -395,8 +418,9 @@ class Scenarios:
         for name in ("commit", "alter"):
             if name in can:
                 yield name, getattr(self, name)
-        if "grow" in can:
-            yield "grow", self.grow
+        for name in ("grow", "trim"):
+            if name in can:
+                yield name, getattr(self, name)
         if "group" in can:
             yield "group-resume", self.group_resume
             yield "group-split", lambda: self.group_split("default")

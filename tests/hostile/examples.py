@@ -36,6 +36,7 @@ EXAMPLES = {
         "validate": True,
     },
     "DeleteTopics": lambda v: {"topics": [{"name": TOPIC + "-none"}]} if v >= 6 else {"names": [TOPIC + "-none"]},
+    "DeleteRecords": lambda v: {"topics": [{"name": TOPIC, "parts": [{"p": 0, "off": 0}]}], "timeout": 1000},
     "InitProducerId": lambda v: {},
     "OffsetForLeaderEpoch": lambda v: {"topics": [{"name": TOPIC, "parts": [{"p": 0, "epoch": 0}]}]},
     "DescribeConfigs": lambda v: {"res": [{"type": 2, "name": TOPIC, "keys": ["retention.ms"]}]},

@@ -378,6 +378,25 @@ def test_kafka_finds_messages_of_sdks_by_time(kafka, root, name):
     kafka.delete(name)
 
 
+def test_records_that_a_kafka_client_deletes_are_gone_for_every_sdk(kafka_clients, sdks, name):
+    """The log starts within a batch of a Kafka client, then within one of an SDK, then at its end."""
+    kafka = kafka_clients["java-4.4"]
+    kafka.create(name, 1)
+    kafka.produce(name, [Record(0, b"k", b"%d" % index) for index in range(10)])
+    next(iter(sdks.values())).send(stream=STREAM, topic=name, to={"partition": 0}, messages=[message(str(index)) for index in range(10, 13)])
+    for start in (4, 11):
+        assert kafka.trim(name, 0, start) == start
+        for client in sdks.values():
+            for how in ({"how": "first"}, {"how": "offset", "value": 0}, {"how": "timestamp", "value": 0}):
+                found = client.poll(stream=STREAM, topic=name, partition=0, consumer="c", count=2, **how)
+                assert payloads(found) == [b"%d" % offset for offset in offsets(found)] and offsets(found) == [start, start + 1]
+        assert [record.value for record in kafka.consume(name, 0, start, 13 - start)] == [b"%d" % offset for offset in range(start, 13)]
+    assert kafka.trim(name, 0, -1) == 13
+    for client in sdks.values():
+        assert client.poll(stream=STREAM, topic=name, partition=0, consumer="c", how="first", count=1) == []
+    kafka.delete(name)
+
+
 @pytest.mark.parametrize("sdk", ["rust-0.12"], indirect=True)
 def test_a_poll_that_waits_is_woken_by_a_kafka_producer(kafka, connect, name):
     kafka.create(name, 1)

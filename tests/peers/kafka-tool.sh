@@ -9,6 +9,7 @@ need kafka/libs kafka
 tools=org.apache.kafka.tools
 case $1 in
     kafka-topics) class=$tools.TopicCommand ;;
+    kafka-delete-records) class=$tools.DeleteRecordsCommand ;;
     kafka-get-offsets) class=$tools.GetOffsetShell ;;
     kafka-console-producer) class=$tools.ConsoleProducer ;;
     kafka-console-consumer) class=$tools.consumer.ConsoleConsumer ;;
@@ -16,6 +17,7 @@ case $1 in
     kafka-producer-perf-test) class=$tools.ProducerPerformance ;;
     kafka-broker-api-versions) class=$tools.BrokerApiVersionsCommand ;;
     kafka-cluster) class=$tools.ClusterTool ;;
+    kafka-acls) class=org.apache.kafka.tools.AclCommand ;;
     *.*) class=$1 ;;
     *) echo "no such tool: $1" >&2; exit 2 ;;
 esac

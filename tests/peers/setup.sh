@@ -1,15 +1,15 @@
 #!/bin/bash
 # setup.sh [PART...]   install the Kafka broker and the client programs that the tests use (default: all parts)
 #
-# PART = kafka java python node librdkafka go rust c bench iggy_python iggy_rust, and bench_sdk, which "all" leaves out because only
-# bench/run needs it. Everything goes to $PEERS_HOME (default
-# ~/.cache/iggy-gateway-kafka/peers, about 1.8 GB). A part whose inputs did not change is skipped. System packages: tools/setup,
+# PART = kafka java streams connect python node librdkafka go rust c bench iggy_python iggy_rust suites, and bench_sdk, which "all"
+# leaves out because only bench/run needs it. Everything goes to $PEERS_HOME (default
+# ~/.cache/iggy-gateway-kafka/peers, about 2 GB). A part whose inputs did not change is skipped. System packages: tools/setup,
 # group test; besides those it needs go 1.26 and a stable rust, which Debian 12 does not have.
 # env: FORCE=1 does parts again, NICE=19 lowers the priority of the builds. Logs: $PEERS_HOME/log/PART.log. Exit 1: a part failed.
 set -u -o pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 H=$PEERS_HOME
-ALL="kafka java python node go rust c bench iggy_python iggy_rust"
+ALL="kafka java streams connect python node go rust c bench iggy_python iggy_rust suites"
 case ${1:-} in -h | --help) usage ;; esac
 [ $# = 0 ] && set -- $ALL
 for part; do
@@ -54,6 +54,19 @@ do_java() { # one program against both client libraries
         rm -rf "$H/java/$v" && mkdir -p "$H/java/$v" || return 1
         "${low[@]}" javac -nowarn -d "$H/java/$v" -cp "$H/$v/libs/*" "$TESTS"/clients/java/*.java || return 1
     done
+}
+
+do_streams() { # Kafka Streams, and the applications on it
+    command_need mvn "maven with a JDK 17" || return 1
+    maven_libs "$PEERS/streams" "$H/streams/libs" || return 1
+    rm -rf "$H/streams/classes" && mkdir "$H/streams/classes" || return 1
+    "${low[@]}" javac -nowarn -d "$H/streams/classes" -cp "$H/streams/libs/*" "$TESTS"/streams/WordCount.java
+}
+
+do_connect() { # Kafka Connect; the connectors have a folder of their own, where its worker looks for them
+    command_need mvn "maven with a JDK 17" || return 1
+    maven_libs "$PEERS/connect" "$H/connect/libs" || return 1
+    rm -rf "$H/connect/plugins" && mkdir "$H/connect/plugins" && cp "$H"/connect/libs/connect-file-*.jar "$H/connect/plugins/"
 }
 
 do_python() {
@@ -136,20 +149,31 @@ do_bench() { rdkafka_cc "$H/bin/kbench" "$TESTS/../bench/kbench.c"; }
 
 do_bench_sdk() { cargo_build ../bench/sdk release bench-sdk && cp "$H/bench-sdk/release/sdk-bench" "$H/bin/sdk-bench"; }
 
+do_suites() { # what ../suites runs: librdkafka's own tests, and those of franz-go's kgo at the version of clients/go
+    local module
+    "${low[@]}" make -C "$H/src/librdkafka/tests" -j"$jobs_max" test-runner || return 1
+    module=$(cd "$TESTS/clients/go" && go mod download -json github.com/twmb/franz-go | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') || return 1
+    rm -rf "$H/src/franz-go" && cp -r "$module" "$H/src/franz-go" && chmod -R u+w "$H/src/franz-go" || return 1
+    (cd "$H/src/franz-go/pkg/kgo" && CGO_ENABLED=0 "${low[@]}" go test -c -o "$H/bin/kgo-tests" .)
+}
+
 needs() { # PART: the parts that must be there first
-    case $1 in java) echo kafka ;; node | rust | c | bench) echo librdkafka ;; esac
+    case $1 in java) echo kafka ;; node | rust | c | bench | suites) echo librdkafka ;; esac
 }
 
 inputs() { # PART: files whose contents decide whether it must be done again
     case $1 in
         kafka) echo peers/kafka/pom.xml peers/kafka39/pom.xml ;;
         java) echo clients/java peers/kafka/pom.xml peers/kafka39/pom.xml ;;
+        streams) echo peers/streams/pom.xml streams/WordCount.java ;;
+        connect) echo peers/connect/pom.xml ;;
         python) echo requirements.txt ;;
         node) echo clients/js/package.json clients/js/package-lock.json clients/js-confluent ;;
         librdkafka) echo clients/js-confluent ;;
         go | rust | c) echo "clients/$1" ;;
         bench) echo ../bench/kbench.c ;;
         bench_sdk) echo ../bench/sdk ;;
+        suites) echo clients/js-confluent clients/go/go.mod clients/go/go.sum ;;
         iggy_python) echo peers/iggy ;;
         iggy_rust) echo iggy/rust ;;
     esac

@@ -681,6 +681,120 @@ P(
     )(x.topic(1, {"message.timestamp.type": "LogAppendTime"})),
 )
 
+# ================================================================== idempotence
+S = "idempotence"
+for v in range(6):
+    P(S, "InitProducerId v%d" % v, lambda x, v=v: (x.pid(), x.rq("InitProducerId", v))[1])
+for n, b in (
+    ("empty txid", {"txid": ""}),
+    ("pid 0 epoch 0", {"pid": 0, "epoch": 0}),
+    ("pid 12345 epoch 3", {"pid": 12345, "epoch": 3}),
+    ("pid -1 epoch 3", {"pid": -1, "epoch": 3}),
+    ("pid -5", {"pid": -5, "epoch": -1}),
+    ("timeout 0", {"timeout": 0}),
+    ("timeout -1", {"timeout": -1}),
+):
+    P(S, "InitProducerId " + n, lambda x, b=b: (x.pid(), x.rq("InitProducerId", 4, b))[1])
+P(S, "InitProducerId ids differ", lambda x: x.pid() != x.pid())
+
+
+def seqs(steps, cfg=None, v=8, unknown=False):
+    """steps: (epoch, sequence, records) of batches one after the other; epoch None: a plain one"""
+
+    def f(x):
+        t, answers = x.topic(1, cfg), []
+        pid = x.pid() + (700000000 if unknown else 0)
+        for epoch, sequence, count in steps:
+            r = x.prod([(t, 0, bt(n=count) if epoch is None else bt(n=count, pid=pid, epoch=epoch, seq=sequence))], v=v)
+            e = perr(r) if isinstance(r, dict) else None
+            answers.append(r if e is None else {k: e.get(k) for k in ("err", "base", "lat", "lso")})
+        return answers
+
+    return f
+
+
+for n, st in (
+    ("first sequences", [(0, 0, 1), (0, 1, 2), (0, 3, 1)]),
+    ("retry of the last", [(0, 0, 2), (0, 0, 2)]),
+    ("retry of the fifth last", [(0, i, 1) for i in range(7)] + [(0, 2, 1)]),
+    ("retry of the sixth last", [(0, i, 1) for i in range(7)] + [(0, 1, 1)]),
+    ("gap then right", [(0, 0, 1), (0, 5, 1), (0, 1, 1)]),
+    ("prefix of a batch", [(0, 0, 3), (0, 0, 2)]),
+    ("suffix of a batch", [(0, 0, 3), (0, 1, 2)]),
+    ("longer than the batch", [(0, 0, 2), (0, 0, 3)]),
+    ("overlap", [(0, 0, 2), (0, 1, 3)]),
+    ("epoch up", [(0, 0, 1), (1, 0, 1), (1, 1, 1)]),
+    ("epoch up by 4", [(0, 0, 1), (4, 0, 1)]),
+    ("epoch up with sequence 5", [(0, 0, 1), (1, 5, 1)]),
+    ("old epoch", [(1, 0, 1), (0, 1, 1)]),
+    ("retry of an old epoch", [(0, 0, 1), (1, 0, 1), (0, 0, 1)]),
+    ("first sequence 7", [(0, 7, 1), (0, 8, 1), (0, 7, 1), (0, 10, 1), (0, 0, 1)]),
+    ("first epoch 3", [(3, 100, 1), (3, 101, 1)]),
+    (
+        "wrap inside a batch",
+        [(0, 2147483640, 10), (0, 2, 1), (0, 2, 1), (0, 2147483640, 10), (0, 4, 1), (0, -2147483648, 1), (0, 3, 1)],
+    ),
+    ("wrap exactly", [(0, M, 1), (0, 0, 1), (0, M, 1), (0, 1, 1)]),
+    ("plain batches between", [(0, 0, 1), (None, 0, 2), (0, 1, 1), (0, 0, 1)]),
+    ("epoch -1", [(-1, 0, 1)]),
+    ("sequence -1", [(0, -1, 1)]),
+    ("epoch 32767 then 0", [(32767, 0, 1), (0, 0, 1)]),
+):
+    P(S, n, seqs(st))
+P(S, "unknown producer", seqs([(0, 9, 1), (0, 10, 1), (0, 9, 1)], unknown=True))
+P(S, "v3 old epoch", seqs([(1, 0, 1), (0, 1, 1)], v=3))
+P(S, "append time retry", seqs([(0, 0, 1), (0, 0, 1)], {"message.timestamp.type": "LogAppendTime"}))
+
+
+def otherconn(x):
+    t, pid = x.topic(), x.pid()
+    first = x.prod([(t, 0, bt(pid=pid, epoch=0, seq=0))])
+    c = x.conn()
+    return [first] + [produce(c, [(t, 0, bt(pid=pid, epoch=0, seq=sequence))], v=8) for sequence in (0, 1)]
+
+
+P(S, "other connection", otherconn)
+
+
+def perpart(x):
+    t, pid = x.topic(2), x.pid()
+    return [
+        x.prod([(t, p, bt(pid=pid, epoch=0, seq=sequence)) for p, sequence in parts])
+        for parts in (((0, 0), (1, 0)), ((1, 1), (0, 5)))
+    ]
+
+
+P(S, "state is per partition", perpart)
+
+
+def afterdel(x):
+    t, pid = x.topic(), x.pid()
+    x.prod([(t, 0, bt(n=3, pid=pid, epoch=0, seq=0))])
+    d = x.rq("DeleteRecords", 1, {"topics": [{"name": t, "parts": [{"p": 0, "off": -1}]}]})
+    return [d] + [x.prod([(t, 0, bt(n=n, pid=pid, epoch=0, seq=sequence))]) for n, sequence in ((3, 0), (1, 9), (1, 3))]
+
+
+P(S, "after DeleteRecords", afterdel)
+
+
+def piped(x):
+    t, pid, c = x.topic(), x.pid(), x.conn()
+    for sequence in range(4):
+        parts = [{"p": 0, "rec": bt(pid=pid, epoch=0, seq=sequence)}]
+        c.send("Produce", 8, {"acks": -1, "timeout": 1000, "topics": [{"name": t, "parts": parts}]})
+    return [c.recv() for _ in range(4)]
+
+
+def producer_fields(x):
+    t, pid = x.topic(), x.pid()
+    x.prod([(t, 0, bt(pid=pid, epoch=2, seq=7))])
+    return {"rec": perr(fetch(x.c, [(t, 0, 0)]))["rec"]}
+
+
+P(S, "four pipelined", piped)
+P(S, "batch level keeps producer fields", producer_fields)
+
+
 # ================================================================== fetch
 S = "fetch"
 

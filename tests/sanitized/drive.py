@@ -28,7 +28,7 @@ from kwire import APIS, CLOSED, COMPRESS, Conn, batch, encode, fetch_body, mktop
 from server import BINARY, Server  # noqa: E402
 
 SERVED = {"Produce": (3, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadata": (0, 13), "FindCoordinator": (0, 6), "ApiVersions": (0, 5),
-          "CreateTopics": (2, 7), "DeleteTopics": (1, 6), "InitProducerId": (0, 5), "OffsetForLeaderEpoch": (2, 4), "DescribeConfigs": (1, 4),
+          "CreateTopics": (2, 7), "DeleteTopics": (1, 6), "DeleteRecords": (0, 2), "InitProducerId": (0, 5), "OffsetForLeaderEpoch": (2, 4), "DescribeConfigs": (1, 4),
           "CreatePartitions": (0, 3), "DescribeCluster": (0, 2), "DescribeTopicPartitions": (0, 0)}
 SETTINGS = {"THREADS": 4, "MAX_CONNECTIONS": 400, "READ_TIMEOUT_SECS": 2, "WRITE_TIMEOUT_SECS": 4, "SHUTDOWN_DRAIN_TIMEOUT_SECS": 5,
             "MEMORY_BUDGET": "64MiB", "SEGMENT_BYTES": "1MiB", "RETENTION_BYTES": "4MiB", "DEFAULT_PARTITIONS": 3, "LOG_LEVEL": "debug"}
@@ -140,6 +140,7 @@ def bodies(api, v, topic):
         "CreateTopics": lambda: {"topics": [named | {"n": 2, "rf": 1, "configs": [{"name": "retention.ms", "value": "1000"}]},
                                             {"name": "other", "n": -1, "rf": -1, "assigns": [{"p": 0, "brokers": [1]}]}], "validate": True},
         "DeleteTopics": lambda: {"topics": [{"name": "nobody"}], "names": ["nobody", "no body"]},
+        "DeleteRecords": lambda: {"topics": [named | {"parts": [{"p": 0, "off": 1}, {"p": 99, "off": -1}]}]},
         "InitProducerId": lambda: {"txid": "tx"},
         "OffsetForLeaderEpoch": lambda: {"topics": [named | {"parts": [{"p": 0, "cle": 0, "epoch": 0}]}]},
         "DescribeConfigs": lambda: {"res": [{"type": 2, "name": topic}, {"type": 4, "name": "1", "keys": ["broker.id"]}], "syn": True, "doc": True},
@@ -374,6 +375,7 @@ def topics_that_come_and_go(trial):
             else:
                 times = [{"p": p, "ts": source.choice((-1, -2, -3, 0, 1 << 41))} for p in range(3)]
                 answer = conn.rq("ListOffsets", 7, {"topics": [{"name": name, "parts": times}]})
+                conn.rq("DeleteRecords", 2, {"topics": [{"name": name, "parts": [{"p": p, "off": source.choice((-1, 0, 1))} for p in range(3)]}]})
                 conn.rq("DescribeConfigs", 3, {"res": [{"type": 2, "name": name}], "syn": True, "doc": True})
                 conn.rq("DescribeTopicPartitions", 0, {"topics": []})
                 conn.rq("OffsetForLeaderEpoch", 4, {"topics": [{"name": name, "parts": [{"p": 0, "epoch": 0}]}]})

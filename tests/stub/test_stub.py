@@ -13,7 +13,7 @@ from server import Server
 SERVED = {"Produce": (3, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadata": (0, 13),
           "OffsetCommit": (2, 9), "OffsetFetch": (1, 9), "FindCoordinator": (0, 6),
           "JoinGroup": (0, 9), "Heartbeat": (0, 4), "LeaveGroup": (0, 5), "SyncGroup": (0, 5), "DescribeGroups": (0, 6), "ListGroups": (0, 5),
-          "ApiVersions": (0, 5), "CreateTopics": (2, 7), "DeleteTopics": (1, 6), "InitProducerId": (0, 5),
+          "ApiVersions": (0, 5), "CreateTopics": (2, 7), "DeleteTopics": (1, 6), "DeleteRecords": (0, 2), "InitProducerId": (0, 5),
           "OffsetForLeaderEpoch": (2, 4), "DescribeConfigs": (1, 4), "CreatePartitions": (0, 3), "DeleteGroups": (0, 3), "OffsetDelete": (0, 0),
           "DescribeCluster": (0, 2), "ConsumerGroupHeartbeat": (0, 1), "ConsumerGroupDescribe": (0, 1),
           "DescribeTopicPartitions": (0, 0)}
@@ -134,6 +134,12 @@ def test_fetch_knows_no_sessions(conn, v):  # D2-5
     answer = conn.rq("Fetch", v, fetch_body(v, sid=5, sep=1))
     assert (answer["err"], answer["sid"], answer["topics"]) == (70, 0, [])
     assert conn.rq("Fetch", v, fetch_body(v, sid=5, sep=0))["topics"][0]["parts"][0]["err"] == 6
+
+
+@versions("DeleteRecords")
+def test_delete_records_is_6_on_what_may_be_a_topic(conn, v):  # D16-4
+    answer = conn.rq("DeleteRecords", v, {"topics": [{"name": name, "parts": [{"p": p, "off": -1} for p in (0, 9)]} for name in ("t", "a b")]})
+    assert [(part["err"], part["low"]) for topic in answer["topics"] for part in topic["parts"]] == [(6, -1), (6, -1), (3, -1), (3, -1)]
 
 
 @versions("ListOffsets")
@@ -278,7 +284,7 @@ def test_api_versions_lists_what_is_served(conn, v):  # B-30, B-31, B-35, D5-1
     assert answer["err"] == 0 and not any(tag.startswith("~") and answer[tag] and tag != "~fepoch" for tag in answer)
     keys = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "OffsetCommit": 8, "OffsetFetch": 9, "FindCoordinator": 10, "JoinGroup": 11, "Heartbeat": 12,
             "LeaveGroup": 13, "SyncGroup": 14, "DescribeGroups": 15, "ListGroups": 16, "ApiVersions": 18, "CreateTopics": 19,
-            "DeleteTopics": 20, "InitProducerId": 22, "OffsetForLeaderEpoch": 23, "DescribeConfigs": 32, "CreatePartitions": 37, "DeleteGroups": 42,
+            "DeleteTopics": 20, "DeleteRecords": 21, "InitProducerId": 22, "OffsetForLeaderEpoch": 23, "DescribeConfigs": 32, "CreatePartitions": 37, "DeleteGroups": 42,
             "OffsetDelete": 47, "DescribeCluster": 60, "ConsumerGroupHeartbeat": 68, "ConsumerGroupDescribe": 69, "DescribeTopicPartitions": 75}
     wanted = [(key, 0 if api == "Produce" else SERVED[api][0], SERVED[api][1]) for api, key in keys.items()]
     assert [(entry["key"], entry["min"], entry["max"]) for entry in answer["keys"]] == wanted
@@ -294,7 +300,7 @@ def test_api_versions_of_another_version_is_35_and_stays_open(conn):  # B-32
 def test_unserved_versions_and_keys_and_cut_bodies_close(server, conn):  # B-33, B-34, B-42
     cases = [(api, edge, b"") for api, (least, most) in SERVED.items() if api not in ("ApiVersions", "Produce") for edge in (least - 1, most + 1)]
     cases += [("Produce", -1, struct.pack(">h", 0)), ("Produce", 14, struct.pack(">h", 0))]
-    cases += [(api, 0, b"") for api in ("SaslHandshake", "DeleteRecords", "AlterConfigs")]
+    cases += [(api, 0, b"") for api in ("SaslHandshake", "AlterConfigs")]
     cases += [(api, least, b"\0") for api, (least, _) in SERVED.items() if api not in ("ApiVersions", "DescribeCluster", "ListGroups")]
     for api, v, body in cases:
         other = Conn(server.bootstrap)

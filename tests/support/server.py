@@ -139,9 +139,11 @@ class Kafka:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def free_ports():
-    """A port below the range that the system hands out, so that nobody gets it meanwhile, with its neighbour free as well."""
+def free_ports(taken=()):
+    """A port below the range that the system hands out, so that nobody gets it meanwhile, with its neighbour free as well; none of those taken."""
     for port in range(20000 + os.getpid() % 5000 * 2, 32000, 2):
+        if port in taken:
+            continue
         try:
             for candidate in (port, port + 1):
                 with socket.socket() as probe:

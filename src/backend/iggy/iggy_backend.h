@@ -25,6 +25,7 @@ struct iggy_backend_settings {
     int64_t produce_session_idle_ms;
     bool read_below_start; /* a read below the log's start goes on from there (FETCH_BELOW_START) */
     bool skip_unmappable;
+    bool accept_compact;    /* a topic that a client said to keep all of counts as compacted (D6-14) */
     const char *cluster_id; /* NULL: derived from the server's */
     struct budget *budget;  /* borrowed */
     struct loop **loops;    /* borrowed */

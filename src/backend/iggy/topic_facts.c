@@ -80,6 +80,11 @@ enum status topic_facts_settings(const struct topic_facts *f, struct arena *a, s
     return st;
 }
 
+bool topic_facts_keep_all(const struct topic_facts *f) {
+    return f->expiry_is_set && f->message_expiry_us == IGGY_NEVER && f->size_is_set &&
+           f->max_topic_size == IGGY_NEVER;
+}
+
 /* ---- as Iggy's options ---- */
 
 /* The number that a setting holds; kafka/configs.c has checked it. False: it isn't set. */
@@ -115,10 +120,26 @@ static uint64_t expiry_us(int64_t ms) {
     return (uint64_t)(ms > 0 ? ms : 1) * US_PER_MS;
 }
 
+/* Whether old messages may go: not from what Kafka would compact only. */
+static bool settings_delete(const struct backend_setting *settings, int32_t count) {
+    for (int32_t i = 0; i < count; i++)
+        if (str_equal(settings[i].key, STR("cleanup.policy")))
+            return settings[i].value.len > 0 &&
+                   memmem(settings[i].value.ptr, (size_t)settings[i].value.len, "delete", 6);
+    return true;
+}
+
+static int32_t options_keep_all(uint8_t *out) {
+    uint8_t *at = option_write(out, STR("message_expiry"), IGGY_NEVER);
+    return (int32_t)(option_write(at, STR("max_topic_size"), IGGY_NEVER) - out);
+}
+
 int32_t topic_options_write(const struct backend_setting *settings, int32_t count, int32_t partitions_count,
                             uint8_t out[TOPIC_OPTIONS_BYTES_MAX]) {
     int64_t ms, bytes;
     uint8_t *at = out;
+    if (!settings_delete(settings, count))
+        return options_keep_all(out);
     if (setting_number(settings, count, STR("retention.ms"), &ms))
         at = option_write(at, STR("message_expiry"), expiry_us(ms));
     if (!setting_number(settings, count, STR("retention.bytes"), &bytes))

@@ -27,9 +27,13 @@ void topic_facts_of(const struct bridge *b, uint32_t version, struct str stream,
 enum status topic_facts_settings(const struct topic_facts *f, struct arena *a, struct backend_setting *out,
                                  int32_t *count_out) MUST_USE;
 
+/* Whether a client said that nothing ever goes from it. */
+bool topic_facts_keep_all(const struct topic_facts *f);
+
 /*
  * The options of a new topic for Kafka's settings: retention.ms is message_expiry; retention.bytes, of one partition, max_topic_size of all;
- * what is kept of less than a segment of the server's makes segments smaller. Other settings say nothing to Iggy.
+ * what is kept of less than a segment of the server's makes segments smaller. A cleanup.policy without delete: both never (D6-14). Other
+ * settings say nothing to Iggy.
  * Returns the bytes written to out, TLVs.
  */
 #define TOPIC_OPTIONS_BYTES_MAX 192

@@ -8,7 +8,7 @@
 #include "backend/iggy/topic_new.h"
 #include "net/loop.h"
 
-#define SETTINGS_MAX 2    /* of a topic: topic_facts_settings */
+#define SETTINGS_MAX 3    /* of a topic: topic_facts_settings, and cleanup.policy */
 #define KNOWN_MS     2000 /* for the truth about a topic that was seen before */
 
 /* ---- look up ---- */
@@ -43,7 +43,13 @@ static enum status topic_fill(struct topics_job *job, struct str name, const str
     if (!job->call->want_settings)
         return ST_OK;
     out->settings = arena_take_array(a, struct backend_setting, SETTINGS_MAX);
-    return out->settings ? topic_facts_settings(facts, a, out->settings, &out->settings_count) : ST_NO_MEMORY;
+    if (!out->settings)
+        return ST_NO_MEMORY;
+    enum status st = topic_facts_settings(facts, a, out->settings, &out->settings_count);
+    if (!st && job->loop->bridge->settings.accept_compact && topic_facts_keep_all(facts))
+        out->settings[out->settings_count++] =
+            (struct backend_setting){STR("cleanup.policy"), STR("compact")};
+    return st;
 }
 
 static void topics_ended_one(struct topics_job *job) {

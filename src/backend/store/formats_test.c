@@ -254,6 +254,63 @@ TEST(a_numbered_batch_is_in_order_after_a_restart_too) {
     rig_close(&rig);
 }
 
+/* Two records of an idempotent Kafka producer. What comes of it; *offset: where. */
+static enum status append_idempotent(struct rig *rig, int32_t sequence, int64_t *offset) {
+    struct spare out = {0};
+    struct batch_builder k;
+    struct backend_append_part part = {.topic = STR("orders")};
+    CHECK_EQ(batch_builder_init(&k, &out, TIMESTAMP_MS), ST_OK);
+    k.producer_id = 77;
+    k.producer_epoch = 0;
+    k.base_sequence = sequence;
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(batch_builder_add(&k, TIMESTAMP_MS, -1, BYTES_NULL, (struct bytes)VIEW("v"), NULL, 0),
+                 ST_OK);
+    CHECK_EQ(batch_builder_finish(&k, 0, CODEC_NONE, NULL, &part.records), ST_OK);
+    struct backend_append append = append_of(rig, &part, 1);
+    append.durable = true;
+    RUN(rig, append, &append);
+    spare_release(&out);
+    *offset = part.base_offset;
+    return part.status;
+}
+
+TEST(an_idempotent_kafka_batch_is_stored_once_and_in_order) { /* D1-13 */
+    struct rig rig;
+    int64_t offset;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    CHECK_EQ(append_idempotent(&rig, 0, &offset), ST_OK);
+    CHECK_EQ(append_records(&rig, "orders", 0, 1, 10, 5), 2); /* another's between them changes nothing */
+    CHECK_EQ(append_idempotent(&rig, 2, &offset), ST_OK);
+    CHECK_EQ(offset, 3);
+    CHECK_EQ(append_idempotent(&rig, 0, &offset), ST_OK); /* again: where it is */
+    CHECK_EQ(offset, 0);
+    CHECK_EQ(append_idempotent(&rig, 6, &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(append_idempotent(&rig, 1, &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(offset, -1);
+    CHECK_EQ(append_records(&rig, "orders", 0, 1, 10, 5), 5);
+    rig_close(&rig);
+}
+
+TEST(an_idempotent_kafka_batch_is_known_after_a_restart_too) {
+    struct rig rig;
+    const char *dir = test_dir();
+    int64_t offset;
+    rig_open(&rig, dir, false);
+    make_topic(&rig, "orders", 1);
+    for (int32_t sequence = 0; sequence < 6; sequence += 2)
+        CHECK_EQ(append_idempotent(&rig, sequence, &offset), ST_OK);
+    rig_close(&rig);
+    rig_open(&rig, dir, false);
+    CHECK_EQ(append_idempotent(&rig, 8, &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(append_idempotent(&rig, 2, &offset), ST_OK);
+    CHECK_EQ(offset, 2);
+    CHECK_EQ(append_idempotent(&rig, 6, &offset), ST_OK);
+    CHECK_EQ(offset, 6);
+    rig_close(&rig);
+}
+
 TEST(a_kafka_client_reads_what_an_iggy_client_sent) { /* E-10 */
     struct rig rig;
     rig_open(&rig, test_dir(), false);
@@ -588,6 +645,69 @@ TEST(batches_are_found_by_the_time_they_were_appended) {
     rig_close(&rig);
 }
 
+static void trim_to(struct rig *rig, int64_t offset) {
+    struct backend_trim_part part = {.topic = STR("orders"), .offset = offset};
+    struct backend_trim call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+    RUN(rig, trim, &call);
+    CHECK_EQ(part.status, ST_OK);
+}
+
+static int64_t found_by_time(struct rig *rig, enum backend_offset_kind kind, int64_t after) {
+    struct backend_offset_part part = {
+        .topic = STR("orders"), .kind = kind, .timestamp_ms = TIMESTAMP_MS + after};
+    struct backend_offsets call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+    RUN(rig, offsets, &call);
+    CHECK_EQ(part.status, ST_OK);
+    return part.offset;
+}
+
+TEST(where_a_log_starts_within_a_batch_only_the_messages_from_there_on_count) { /* D3-2, D16-1 */
+    const uint64_t first[] = {ORIGIN_US + 90000, ORIGIN_US + 10000, ORIGIN_US + 40000, ORIGIN_US + 30000},
+                   second[] = {ORIGIN_US + 20000, ORIGIN_US + 35000};
+    struct rig rig;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    append_messages(&rig, 0, first, 4);
+    append_messages(&rig, 0, second, 2);
+    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 0);
+    trim_to(&rig, 1);
+    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 2);
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 41), -1);
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 40), 2);
+    CHECK_EQ(found_by_append(&rig, 0), 1);
+    trim_to(&rig, 3);
+    CHECK_EQ(found_by_time(&rig, OFFSET_MAX_TIME, 0), 5);
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 31),
+             5); /* the batch before has a later one, which is gone */
+    CHECK_EQ(found_by_time(&rig, OFFSET_BY_TIME, 5), 3);
+    CHECK_EQ(found_by_append(&rig, 0), 3);
+    struct backend_read_part part = read_part("orders", 0, 3);
+    struct backend_read read = read_of(&part, 1);
+    struct batch b;
+    RUN(&rig, read, &read);
+    CHECK_EQ(part.status, ST_OK);
+    CHECK_EQ(batch_read(part.records[0], &b), ST_OK);
+    CHECK_EQ(b.base_offset, 3); /* mapped for this read, so from there on */
+    CHECK_EQ(b.last_offset_delta, 2);
+    backend_read_release(rig.backend, &read);
+    rig_close(&rig);
+}
+
+TEST(a_numbered_batch_is_stored_once_though_the_first_one_was_trimmed_away) {
+    struct rig rig;
+    int64_t offset;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "orders", 1);
+    for (uint32_t sequence = 0; sequence < 2; sequence++)
+        CHECK_EQ(append_numbered(&rig, 0, sequence, &offset), ST_OK);
+    trim_to(&rig, -1);
+    CHECK_EQ(append_numbered(&rig, 0, 1, &offset), ST_OK);
+    CHECK_EQ(offset, 1);
+    CHECK_EQ(append_numbered(&rig, 0, 2, &offset), ST_OK);
+    CHECK_EQ(offset, 2);
+    rig_close(&rig);
+}
+
 TEST(a_message_without_a_time_is_found_by_its_append_time) {
     struct rig rig;
     rig_open(&rig, test_dir(), false);
@@ -621,12 +741,13 @@ TEST(an_id_that_nobody_has_is_unknown) {
 
 /* ---- topics of other streams ---- */
 
-static struct topic *other_topic(struct rig *rig, const struct store_setting *settings, int32_t count) {
+static struct topic *other_topic(struct rig *rig, struct str name, const struct store_setting *settings,
+                                 int32_t count) {
     struct store *s = store_backend_store(rig->backend);
     struct topic *t;
     CHECK_EQ(store_stream_ensure(s, STR("sales")), ST_OK);
     const struct store_topic_new want = {.stream = STR("sales"),
-                                         .name = STR("orders"),
+                                         .name = name,
                                          .partitions_count = 1,
                                          .settings = settings,
                                          .settings_count = count};
@@ -637,7 +758,7 @@ static struct topic *other_topic(struct rig *rig, const struct store_setting *se
 TEST(topics_of_other_streams_are_reached_and_grown_by_id) {
     struct rig rig;
     rig_open(&rig, test_dir(), false);
-    struct topic *t = other_topic(&rig, NULL, 0);
+    struct topic *t = other_topic(&rig, STR("orders"), NULL, 0);
     struct backend_grow_part more = {.name = STR_NULL, .id = topic_info(t)->id, .partitions_count = 3};
     struct backend_grow grow = {.parts = &more, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
     RUN(&rig, grow, &grow);
@@ -661,34 +782,50 @@ TEST(topics_of_other_streams_are_reached_and_grown_by_id) {
     rig_close(&rig);
 }
 
-TEST(retention_looks_at_the_topics_of_all_streams) {
-    enum { BYTES = 700 << 10 }; /* two don't go into one segment */
-    struct rig rig;
-    struct uuid id;
-    const char *dir = test_dir();
-    const struct store_setting settings[] = {
-        {(char *)(uintptr_t) "retention.ms", (char *)(uintptr_t) "1000"}};
-    rig_open(&rig, dir, false);
-    struct topic *t = other_topic(&rig, settings, 1);
-    id = topic_info(t)->id;
+/* Two batches that don't go into one segment, and whose time is over. */
+static struct uuid fill_two_segments(struct rig *rig, struct str name, const struct store_setting *settings,
+                                     int32_t count) {
+    enum { BYTES = 700 << 10 };
+    struct topic *t = other_topic(rig, name, settings, count);
+    const struct uuid id = topic_info(t)->id;
     topic_unref(t);
     for (int i = 0; i < 2; i++) {
         struct bytes batch = make_batch(1, BYTES, TIMESTAMP_MS);
         struct backend_append_part part = {.topic = STR_NULL, .id = id, .records = batch};
-        struct backend_append call = append_of(&rig, &part, 1);
-        RUN(&rig, append, &call);
+        struct backend_append call = append_of(rig, &part, 1);
+        RUN(rig, append, &call);
         CHECK_EQ(part.status, ST_OK);
         free_batch(batch);
     }
+    return id;
+}
+
+/* D6-13. Topics are looked at in the order in which they were made. */
+TEST(retention_looks_at_the_topics_of_all_streams_that_delete) {
+    struct rig rig;
+    const char *dir = test_dir();
+    const struct store_setting settings[] = {
+        {(char *)(uintptr_t) "retention.ms", (char *)(uintptr_t) "1000"},
+        {(char *)(uintptr_t) "cleanup.policy", (char *)(uintptr_t) "compact"},
+        {(char *)(uintptr_t) "cleanup.policy", (char *)(uintptr_t) "compact,delete"}};
+    const struct store_setting both[] = {settings[0], settings[2]};
+    rig_open(&rig, dir, false);
+    const struct uuid ids[] = {fill_two_segments(&rig, STR("a-compacted"), settings, 2),
+                               fill_two_segments(&rig, STR("b-both"), both, 2),
+                               fill_two_segments(&rig, STR("c-deletes"), settings, 1)};
     rig_close(&rig);
 
     rig_open(&rig, dir, false); /* looks at once */
-    struct backend_offset_part part = {.topic = STR_NULL, .id = id, .kind = OFFSET_EARLIEST};
-    struct backend_offsets call = {.parts = &part, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
-    do {
+    struct backend_offset_part parts[COUNT_OF(ids)];
+    for (size_t i = 0; i < COUNT_OF(ids); i++)
+        parts[i] = (struct backend_offset_part){.topic = STR_NULL, .id = ids[i], .kind = OFFSET_EARLIEST};
+    struct backend_offsets call = {
+        .parts = parts, .parts_count = COUNT_OF(ids), .deadline_ms = clock_ms() + LONG_MS};
+    do
         RUN(&rig, offsets, &call);
-        CHECK_EQ(part.status, ST_OK);
-    } while (part.offset == 0 && clock_ms() < call.deadline_ms);
-    CHECK_EQ(part.offset, 1);
+    while (parts[2].offset == 0 && clock_ms() < call.deadline_ms);
+    CHECK_EQ(parts[0].offset, 0);
+    CHECK_EQ(parts[1].offset, 1);
+    CHECK_EQ(parts[2].offset, 1);
     rig_close(&rig);
 }

@@ -5,6 +5,9 @@
  *   store_commit_op, forget -> queue -> [pool] write_run: one after the other -> unsynced -> [pool] sync_run: one sync for all -> done
  *
  * While a sync runs the next changes are written, so that commits of many groups share syncs.
+ *
+ * Commit times are those of the wall clock at the start and what the monotonic clock has counted since. So the age of what was committed in this run is
+ * right whatever the wall clock does; what earlier runs committed has the age of this one, because nobody can say what the clock did before.
  */
 #include <stdlib.h>
 
@@ -38,9 +41,25 @@ static void owner_name_of(struct owner_name *o, struct str group) {
     o->name.len = group.len + 1;
 }
 
+/* ---- time ---- */
+
+/* When what is committed now is said to be committed, unless it is to be kept longer. */
+static int64_t commit_ms(const struct offset_changes *c) {
+    return c->now_ms() + c->wall_ahead_ms;
+}
+
+static int64_t age_ms(const struct offset_changes *c, const struct store_offset *o) {
+    int64_t age = commit_ms(c) - o->committed_ms, run = c->now_ms() - c->start_ms;
+    age = age < run ? age : run;
+    return age > 0 ? age : 0;
+}
+
 /* ---- changes ---- */
 
-void offset_changes_init(struct offset_changes *c) {
+void offset_changes_init(struct offset_changes *c, int64_t (*now_ms)(void), int64_t wall_ms) {
+    c->now_ms = now_ms;
+    c->start_ms = now_ms();
+    c->wall_ahead_ms = wall_ms - c->start_ms;
     pthread_mutex_init(&c->lock, NULL);
     list_init(&c->queue);
     list_init(&c->unsynced);
@@ -85,10 +104,32 @@ static void commit_forget(struct store_backend *b, const struct owner_name *owne
     part->status = store_offsets_remove(b->store, owner->name, topic, part->partition, &count);
 }
 
+/* Those that are old enough, in one change. */
+static void expire_parts(struct store_backend *b, struct backend_commit *call, struct commit_rows *rows) {
+    struct offset_changes *c = &b->offset_changes;
+    struct owner_name owner;
+    owner_name_of(&owner, call->group);
+    for (int32_t i = 0; i < call->parts_count; i++) {
+        struct backend_commit_part *part = &call->parts[i];
+        struct store_offset *row = &rows->rows[rows->count];
+        if (part->status || !commit_find(b, part, &row->topic))
+            continue;
+        row->owner = owner.name;
+        row->partition = part->partition;
+        rows->parts[rows->count++] = i;
+    }
+    enum status st = ST_OK;
+    if (c->now_ms() - c->start_ms >= call->aged_ms)
+        st = store_offsets_expire(b->store, rows->rows, rows->count, commit_ms(c) - call->aged_ms,
+                                  &call->gone_count);
+    for (int32_t i = 0; i < rows->count; i++)
+        call->parts[rows->parts[i]].status = st;
+}
+
 /* Each part in its turn: what follows one that forgets an offset is written after that. */
 static void commit_parts(struct store_backend *b, struct backend_commit *call, struct commit_rows *rows) {
     struct owner_name owner;
-    int64_t now_ms = clock_wall_ms();
+    int64_t from_ms = commit_ms(&b->offset_changes) + call->keep_longer_ms;
     owner_name_of(&owner, call->group);
     for (int32_t i = 0; i < call->parts_count; i++) {
         struct backend_commit_part *part = &call->parts[i];
@@ -107,7 +148,7 @@ static void commit_parts(struct store_backend *b, struct backend_commit *call, s
                                                           .offset = part->offset,
                                                           .leader_epoch = part->leader_epoch,
                                                           .metadata = part->metadata,
-                                                          .committed_ms = now_ms};
+                                                          .committed_ms = from_ms};
     }
     commit_flush(b, call, rows);
 }
@@ -123,7 +164,10 @@ static bool commit_write(struct store_backend *b, struct backend_commit *call) {
         .rows = mem_take_zeroed((size_t)call->parts_count + 1, sizeof *rows.rows),
         .parts = mem_take_zeroed((size_t)call->parts_count + 1, sizeof *rows.parts),
     };
-    if (rows.rows && rows.parts)
+    call->gone_count = 0;
+    if (rows.rows && rows.parts && call->aged_ms > 0)
+        expire_parts(b, call, &rows);
+    else if (rows.rows && rows.parts)
         commit_parts(b, call, &rows);
     else
         commit_end_all(call, ST_OK, ST_NO_MEMORY);
@@ -262,6 +306,7 @@ static void part_read(struct store_backend *b, struct backend_committed *call, c
 
 /* What the walk of all a group's offsets has found. */
 struct found_offsets {
+    const struct offset_changes *clock;
     struct arena *arena;
     struct backend_committed_part *parts; /* owned */
     int32_t count, room;
@@ -284,6 +329,7 @@ static enum status found_add(void *user, const struct store_offset *o) {
                                             .partition = o->partition,
                                             .leader_epoch = o->leader_epoch,
                                             .offset = o->offset,
+                                            .age_ms = age_ms(f->clock, o),
                                             .metadata = STR("")};
     if (o->metadata.len > 0)
         part->metadata = arena_text(f->arena, o->metadata);
@@ -346,7 +392,7 @@ static void committed_run(struct store_backend *b, void *user) {
     owner_name_of(&owner, call->group);
     call->status = ST_OK;
     if (call->all) {
-        struct found_offsets found = {.arena = call->arena};
+        struct found_offsets found = {.clock = &b->offset_changes, .arena = call->arena};
         call->parts_count = 0;
         call->status = read_all(b, call, &owner, &found);
         mem_free(found.parts);
@@ -429,4 +475,19 @@ void store_groups_op(struct backend *backend, struct backend_groups *call) {
         return;
     call->status = ST_NO_MEMORY;
     op_complete(&call->op, ST_OK);
+}
+
+static enum status stop_at_first(void *found, const struct store_offset *o) {
+    (void)o;
+    *(bool *)found = true;
+    return ST_AGAIN;
+}
+
+bool store_group_has_offsets(struct backend *b, struct str group) {
+    struct owner_name owner;
+    bool found = false;
+    owner_name_of(&owner, group);
+    enum status ignored = store_offsets_each(store_backend_of(b)->store, owner.name, stop_at_first, &found);
+    (void)ignored;
+    return found;
 }

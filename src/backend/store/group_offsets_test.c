@@ -1,4 +1,5 @@
 #include "backend/store/rig_test.h"
+#include "backend/store/store_impl.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "store/store_offsets.h"
@@ -244,5 +245,156 @@ TEST(groups_are_listed_by_name_and_forgotten_once) {
     CHECK_EQ(fetched("alpha", "orders", 0).offset, -1);
     CHECK_EQ(fetched("alphabet", "orders", 0).offset, 3);
     CHECK_EQ(groups(STR_NULL).groups_count, 2);
+    rig_close(&rig);
+}
+
+/* ---- offsets that run out: D11-67 ---- */
+
+#define RETENTION_MS 60000
+
+static _Atomic int64_t hand_ms;
+
+static int64_t clock_by_hand(void) {
+    return atomic_load(&hand_ms);
+}
+
+/* The server starts now; its wall clock shows wall_ms. */
+static void rig_open_at(const char *dir, int64_t now_ms, int64_t wall_ms) {
+    rig_open(&rig, dir, false);
+    struct offset_changes *c = &store_backend_of(rig.backend)->offset_changes;
+    atomic_store(&hand_ms, now_ms);
+    c->now_ms = clock_by_hand;
+    c->start_ms = now_ms;
+    c->wall_ahead_ms = wall_ms - now_ms;
+}
+
+static void time_goes(int64_t ms) {
+    atomic_fetch_add(&hand_ms, ms);
+}
+
+static int64_t age(const char *group, int32_t nth) {
+    struct backend_committed call = fetched_all(group);
+    CHECK(nth < call.parts_count);
+    return call.parts[nth].age_ms;
+}
+
+/* How many of the partitions 0 and 1 of "orders" ran out. */
+static int32_t expired(const char *group) {
+    struct backend_commit_part parts[] = {commit_part("orders", 0, -1), commit_part("orders", 1, -1)};
+    struct backend_commit call = commit_of(group, parts, COUNT_OF(parts));
+    call.aged_ms = RETENTION_MS;
+    RUN(&rig, commit, &call);
+    CHECK_EQ(parts[0].status, ST_OK);
+    CHECK_EQ(parts[1].status, ST_OK);
+    return call.gone_count;
+}
+
+TEST(offsets_go_when_they_are_old_enough_each_by_its_own_commit) {
+    rig_open_at(test_dir(), 1000, TIMESTAMP_MS);
+    make_topic(&rig, "orders", 2);
+    commit_one("readers", "orders", 0, 3);
+    time_goes(20000);
+    commit_one("readers", "orders", 1, 3);
+    CHECK_EQ(age("readers", 0), 20000);
+    CHECK_EQ(age("readers", 1), 0);
+    time_goes(RETENTION_MS - 20001);
+    CHECK_EQ(expired("readers"), 0);
+    time_goes(1);
+    CHECK_EQ(expired("readers"), 1);
+    CHECK_EQ(fetched("readers", "orders", 0).offset, -1);
+    CHECK_EQ(fetched("readers", "orders", 1).offset, 3);
+    CHECK(backend_group_has_offsets(rig.backend, STR("readers")));
+    time_goes(20000);
+    CHECK_EQ(expired("readers"), 1);
+    CHECK(!backend_group_has_offsets(rig.backend, STR("readers")));
+    CHECK_EQ(groups(STR_NULL).groups_count, 0);
+    rig_close(&rig);
+}
+
+TEST(a_commit_between_the_look_and_the_removal_stays) {
+    rig_open_at(test_dir(), 1000, TIMESTAMP_MS);
+    make_topic(&rig, "orders", 2);
+    commit_one("readers", "orders", 0, 3);
+    commit_one("readers", "orders", 1, 3);
+    time_goes(RETENTION_MS);
+    CHECK_EQ(age("readers", 1), RETENTION_MS);
+    commit_one("readers", "orders", 1, 3);
+    CHECK_EQ(expired("readers"), 1);
+    CHECK_EQ(fetched("readers", "orders", 1).offset, 3);
+    rig_close(&rig);
+}
+
+TEST(a_part_that_is_not_to_be_done_does_not_run_out) {
+    rig_open_at(test_dir(), 1000, TIMESTAMP_MS);
+    make_topic(&rig, "orders", 1);
+    commit_one("readers", "orders", 0, 3);
+    time_goes(RETENTION_MS);
+    struct backend_commit_part parts[] = {commit_part("orders", 0, -1), commit_part("nowhere", 0, -1)};
+    parts[0].status = ST_IN_USE;
+    struct backend_commit call = commit_of("readers", parts, 2);
+    call.aged_ms = RETENTION_MS;
+    RUN(&rig, commit, &call);
+    CHECK_EQ(parts[1].status, ST_NOT_FOUND);
+    CHECK_EQ(call.gone_count, 0);
+    CHECK_EQ(fetched("readers", "orders", 0).offset, 3);
+    rig_close(&rig);
+}
+
+TEST(an_offset_that_is_to_be_kept_longer_is_also_after_a_restart) { /* D12-3 */
+    const char *dir = test_dir();
+    rig_open_at(dir, 1000, TIMESTAMP_MS);
+    make_topic(&rig, "orders", 2);
+    struct backend_commit_part part = commit_part("orders", 0, 3);
+    struct backend_commit call = commit_of("readers", &part, 1);
+    call.keep_longer_ms = 3 * RETENTION_MS;
+    RUN(&rig, commit, &call);
+    time_goes(2 * RETENTION_MS);
+    CHECK_EQ(age("readers", 0), 0);
+    CHECK_EQ(expired("readers"), 0);
+    rig_close(&rig);
+    rig_open_at(dir, 1000, TIMESTAMP_MS + 2 * RETENTION_MS);
+    time_goes(2 * RETENTION_MS - 1);
+    CHECK_EQ(expired("readers"), 0);
+    time_goes(1);
+    CHECK_EQ(expired("readers"), 1);
+    rig_close(&rig);
+}
+
+/* What the wall clock showed in either run says nothing: backwards, forwards, or none that was set at all. */
+TEST(after_a_start_nothing_is_older_than_it_whatever_the_wall_clock_shows) {
+    const int64_t year_ms = INT64_C(365) * 86400000;
+    const int64_t walls[] = {TIMESTAMP_MS, TIMESTAMP_MS + year_ms, 0};
+    const char *dir = test_dir();
+    rig_open_at(dir, 1000, TIMESTAMP_MS);
+    make_topic(&rig, "orders", 2);
+    commit_one("readers", "orders", 0, 3);
+    rig_close(&rig);
+    for (size_t i = 0; i < COUNT_OF(walls); i++) {
+        rig_open_at(dir, 500, walls[i]);
+        CHECK_EQ(age("readers", 0), 0);
+        time_goes(RETENTION_MS - 1);
+        CHECK(age("readers", 0) < RETENTION_MS);
+        CHECK_EQ(expired("readers"), 0);
+        rig_close(&rig);
+    }
+    rig_open_at(dir, 500, TIMESTAMP_MS);
+    time_goes(RETENTION_MS);
+    CHECK_EQ(age("readers", 0), RETENTION_MS);
+    CHECK_EQ(expired("readers"), 1);
+    rig_close(&rig);
+}
+
+TEST(a_commit_from_ahead_of_the_clock_runs_out_later_not_sooner) {
+    const char *dir = test_dir();
+    rig_open_at(dir, 1000, TIMESTAMP_MS + 5000);
+    make_topic(&rig, "orders", 2);
+    commit_one("readers", "orders", 0, 3);
+    rig_close(&rig);
+    rig_open_at(dir, 1000, TIMESTAMP_MS);
+    time_goes(RETENTION_MS + 4999);
+    CHECK_EQ(age("readers", 0), RETENTION_MS - 1);
+    CHECK_EQ(expired("readers"), 0);
+    time_goes(1);
+    CHECK_EQ(expired("readers"), 1);
     rig_close(&rig);
 }

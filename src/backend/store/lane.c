@@ -159,34 +159,45 @@ static enum status slot_check(struct store_backend *b, struct append_slot *slot)
     return slot_is_iggy(slot) ? slot_check_iggy(slot) : slot_check_kafka(b, slot);
 }
 
-static enum status producer_check(struct lane *lane, struct append_slot *slot,
-                                  const struct iggy_producer *who) {
+/* A batch of a producer that numbers its batches must be its next one. ST_EXISTS: it is stored, at part->base_offset. */
+static enum status producer_check(struct lane *lane, struct append_slot *slot, struct numbered_batch *batch) {
     if (!lane->producers_learnt)
         lane_producers_learn(&lane->producers, lane->partition);
     lane->producers_learnt = true;
-    return lane_producers_check(&lane->producers, who, slot->records_count, slot->part->base_offset,
-                                &slot->part->base_offset);
+    batch->base_offset = slot->part->base_offset;
+    return lane_producers_check(&lane->producers, batch, &slot->part->base_offset);
 }
 
-/* What a server writes into a batch that it stores; one of a producer that numbers its batches must be its next one. ST_EXISTS: it is stored. */
-static enum status slot_assign(struct lane *lane, struct append_slot *slot, int64_t base_offset) {
-    uint8_t *at = (uint8_t *)(uintptr_t)slot->part->records.ptr;
+static enum status slot_assign_kafka(struct lane *lane, struct append_slot *slot) {
+    struct batch b;
+    struct numbered_batch numbered;
+    enum status st = batch_read(slot->part->records, &b); /* as it was when it was checked */
+    if (!st && numbered_of_kafka(&b, &numbered))
+        st = producer_check(lane, slot, &numbered);
+    if (!st)
+        batch_assign((uint8_t *)(uintptr_t)slot->part->records.ptr, slot->part->base_offset, 0);
+    return st;
+}
+
+static enum status slot_assign_iggy(struct lane *lane, struct append_slot *slot) {
     struct iggy_batch b;
-    slot->part->base_offset = base_offset;
-    if (!slot_is_iggy(slot)) {
-        batch_assign(at, base_offset, 0);
-        return ST_OK;
-    }
+    struct numbered_batch numbered;
     enum status st = iggy_batch_read(slot->part->records, true, &b); /* as it was when it was checked */
-    if (!st && b.producer.present)
-        st = producer_check(lane, slot, &b.producer);
+    if (!st && numbered_of_iggy(&b, &numbered))
+        st = producer_check(lane, slot, &numbered);
     if (st)
         return st;
     b.partition_id = (uint64_t)slot->part->partition;
-    b.base_offset = (uint64_t)base_offset;
+    b.base_offset = (uint64_t)slot->part->base_offset;
     b.base_timestamp_us = slot->base_timestamp_us;
-    iggy_batch_write_header(at, &b);
+    iggy_batch_write_header((uint8_t *)(uintptr_t)slot->part->records.ptr, &b);
     return ST_OK;
+}
+
+/* What a server writes into a batch that it stores. */
+static enum status slot_assign(struct lane *lane, struct append_slot *slot, int64_t base_offset) {
+    slot->part->base_offset = base_offset;
+    return slot_is_iggy(slot) ? slot_assign_iggy(lane, slot) : slot_assign_kafka(lane, slot);
 }
 
 /* Nothing of a round was stored: neither is it remembered. */

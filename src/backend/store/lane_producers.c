@@ -25,7 +25,7 @@ struct lane_producer {
     UT_hash_handle hh;
     struct link link; /* in recent */
     uint64_t id;
-    uint16_t epoch;
+    int32_t epoch;
     uint32_t next_sequence;
     int32_t newest; /* of batches */
     struct kept_batch batches[BATCHES_KEPT];
@@ -49,7 +49,7 @@ static void producer_remove(struct lane_producers *ps, struct lane_producer *p) 
 }
 
 /* NULL: no memory; then the batch is taken without being remembered. */
-static struct lane_producer *producer_add(struct lane_producers **all, const struct iggy_producer *who) {
+static struct lane_producer *producer_add(struct lane_producers **all, uint64_t id) {
     struct lane_producers *ps = *all;
     if (!ps) {
         ps = mem_take_zeroed(1, sizeof *ps);
@@ -61,7 +61,7 @@ static struct lane_producer *producer_add(struct lane_producers **all, const str
     struct lane_producer *p = mem_take_zeroed(1, sizeof *p);
     if (!p)
         return NULL;
-    p->id = who->id;
+    p->id = id;
     HASH_ADD(hh, ps->by_id, id, sizeof p->id, p);
     if (!p->hh.tbl) {
         mem_free(p);
@@ -86,72 +86,104 @@ static void producer_touch(struct lane_producers *ps, struct lane_producer *p) {
     list_push_tail(&ps->recent, &p->link);
 }
 
-static void producer_note(struct lane_producer *p, const struct iggy_producer *who, int32_t count,
-                          int64_t base_offset) {
-    if (p->epoch != who->epoch)
+static void producer_note(struct lane_producer *p, const struct numbered_batch *b) {
+    if (p->epoch != b->producer_epoch)
         memset(p->batches, 0, sizeof p->batches);
-    p->epoch = who->epoch;
-    p->next_sequence = (who->base_sequence + (uint32_t)count) & SEQUENCE_MASK;
+    p->epoch = b->producer_epoch;
+    p->next_sequence = (b->base_sequence + (uint32_t)b->count) & SEQUENCE_MASK;
     p->newest = (p->newest + 1) % BATCHES_KEPT;
-    p->batches[p->newest] = (struct kept_batch){who->base_sequence, count, base_offset};
+    p->batches[p->newest] = (struct kept_batch){b->base_sequence, b->count, b->base_offset};
 }
 
 /* A batch that doesn't begin where the last one ended. */
-static enum status sequence_check(const struct lane_producer *p, const struct iggy_producer *who,
-                                  int32_t count, int64_t *offset_out) {
-    uint32_t behind = (p->next_sequence - who->base_sequence) & SEQUENCE_MASK;
-    *offset_out = -1;
-    if (behind >= SEQUENCE_HALF || behind < (uint32_t)count)
-        return ST_BAD_SEQUENCE;
+static enum status sequence_check(const struct lane_producer *p, const struct numbered_batch *b,
+                                  int64_t *offset_out) {
+    uint32_t behind = (p->next_sequence - b->base_sequence) & SEQUENCE_MASK;
     for (int i = 0; i < BATCHES_KEPT; i++)
-        if (p->batches[i].count == count && p->batches[i].base_sequence == who->base_sequence)
+        if (p->batches[i].count == b->count && p->batches[i].base_sequence == b->base_sequence) {
             *offset_out = p->batches[i].base_offset;
+            return ST_EXISTS;
+        }
+    if (b->kafka || behind >= SEQUENCE_HALF || behind < (uint32_t)b->count)
+        return ST_BAD_SEQUENCE;
+    *offset_out = -1;
     return ST_EXISTS;
 }
 
-enum status lane_producers_check(struct lane_producers **all, const struct iggy_producer *who, int32_t count,
-                                 int64_t base_offset, int64_t *offset_out) {
-    struct lane_producer *p = producer_find(*all, who->id);
+enum status lane_producers_check(struct lane_producers **all, const struct numbered_batch *b,
+                                 int64_t *offset_out) {
+    struct lane_producer *p = producer_find(*all, b->producer_id);
     if (!p) {
-        if (who->base_sequence != 0)
+        if (!b->kafka && b->base_sequence != 0)
             return ST_UNKNOWN_PRODUCER;
-        p = producer_add(all, who);
+        p = producer_add(all, b->producer_id);
         if (p)
-            producer_note(p, who, count, base_offset);
+            producer_note(p, b);
         return ST_OK;
     }
     producer_touch(*all, p);
-    if (who->epoch < p->epoch)
+    if (b->producer_epoch < p->epoch)
         return ST_FENCED;
-    if (who->epoch == p->epoch && who->base_sequence != p->next_sequence)
-        return sequence_check(p, who, count, offset_out);
-    if (who->epoch != p->epoch && who->base_sequence != 0)
+    if (b->producer_epoch == p->epoch && b->base_sequence != p->next_sequence)
+        return sequence_check(p, b, offset_out);
+    if (b->producer_epoch != p->epoch && b->base_sequence != 0)
         return ST_BAD_SEQUENCE;
-    producer_note(p, who, count, base_offset);
+    producer_note(p, b);
     return ST_OK;
+}
+
+bool numbered_of_kafka(const struct batch *b, struct numbered_batch *out) {
+    *out = (struct numbered_batch){
+        .producer_id = (uint64_t)b->producer_id,
+        .producer_epoch = b->producer_epoch,
+        .base_sequence = (uint32_t)b->base_sequence,
+        .count = b->last_offset_delta + 1,
+        .kafka = true,
+    };
+    return b->producer_id >= 0 && b->base_sequence >= 0;
+}
+
+bool numbered_of_iggy(const struct iggy_batch *b, struct numbered_batch *out) {
+    *out = (struct numbered_batch){
+        .producer_id = b->producer.id,
+        .producer_epoch = b->producer.epoch,
+        .base_sequence = b->producer.base_sequence,
+        .count = (int32_t)b->messages_count, /* of at least 48 bytes each, in 2 GiB at most */
+    };
+    return b->producer.present;
 }
 
 /* ---- from the log ---- */
 
-static void learn_batch(struct lane_producers **all, const struct iggy_batch *b) {
-    struct lane_producer *p = producer_find(*all, b->producer.id);
+static void learn_batch(struct lane_producers **all, const struct numbered_batch *b) {
+    struct lane_producer *p = producer_find(*all, b->producer_id);
     if (p)
         producer_touch(*all, p);
     else
-        p = producer_add(all, &b->producer);
+        p = producer_add(all, b->producer_id);
     if (p)
-        producer_note(p, &b->producer, (int32_t)b->messages_count, (int64_t)b->base_offset);
+        producer_note(p, b);
 }
 
-static void learn_run(struct lane_producers **all, const struct store_run *run) {
-    struct bytes left = run->bytes;
+static void learn_kafka(struct lane_producers **all, struct bytes left) {
+    struct batch b;
+    struct numbered_batch numbered;
+    for (; left.len > 0 && batch_read(left, &b) == ST_OK; left.ptr += b.size_bytes, left.len -= b.size_bytes)
+        if (numbered_of_kafka(&b, &numbered)) {
+            numbered.base_offset = b.base_offset;
+            learn_batch(all, &numbered);
+        }
+}
+
+static void learn_iggy(struct lane_producers **all, struct bytes left) {
     struct iggy_batch b;
-    while (run->format == STORE_FORMAT_IGGY && left.len > 0 && iggy_batch_read(left, true, &b) == ST_OK) {
-        if (b.producer.present)
-            learn_batch(all, &b);
-        left.ptr += b.size_bytes;
-        left.len -= b.size_bytes;
-    }
+    struct numbered_batch numbered;
+    for (; left.len > 0 && iggy_batch_read(left, true, &b) == ST_OK;
+         left.ptr += b.size_bytes, left.len -= b.size_bytes)
+        if (numbered_of_iggy(&b, &numbered)) {
+            numbered.base_offset = (int64_t)b.base_offset;
+            learn_batch(all, &numbered);
+        }
 }
 
 /* The first offset, or nearly, with no more than LEARN_BYTES behind it. */
@@ -174,7 +206,10 @@ void lane_producers_learn(struct lane_producers **all, struct partition *p) {
         if (partition_read(p, offset, READ_BYTES, true, &data))
             return;
         for (int32_t i = 0; i < data.runs_count; i++)
-            learn_run(all, &data.runs[i]);
+            if (data.runs[i].format == STORE_FORMAT_IGGY)
+                learn_iggy(all, data.runs[i].bytes);
+            else
+                learn_kafka(all, data.runs[i].bytes);
         next = data.runs_count > 0 ? data.next_offset : end;
         store_read_release(&data);
     }

@@ -3,13 +3,24 @@
 #include "base/mem.h"
 #include "testing/test.h"
 
-static struct iggy_producer from(uint64_t id, uint16_t epoch, uint32_t sequence) {
-    return (struct iggy_producer){.present = true, .id = id, .epoch = epoch, .base_sequence = sequence};
+/* Ten messages, at ten times the sequence. */
+static struct numbered_batch from(uint64_t id, int32_t epoch, uint32_t sequence) {
+    return (struct numbered_batch){.producer_id = id,
+                                   .producer_epoch = epoch,
+                                   .base_sequence = sequence,
+                                   .count = 10,
+                                   .base_offset = (int64_t)sequence * 10};
 }
 
-/* Ten messages each, at ten times the sequence. */
-static enum status ten(struct lane_producers **ps, struct iggy_producer who, int64_t *offset) {
-    return lane_producers_check(ps, &who, 10, (int64_t)who.base_sequence * 10, offset);
+static enum status ten(struct lane_producers **ps, struct numbered_batch batch, int64_t *offset) {
+    return lane_producers_check(ps, &batch, offset);
+}
+
+static struct numbered_batch kafka(int32_t epoch, uint32_t sequence, int32_t count) {
+    struct numbered_batch batch = from(1, epoch, sequence);
+    batch.count = count;
+    batch.kafka = true;
+    return batch;
 }
 
 TEST(batches_in_a_row_are_new_and_the_same_again_is_not) {
@@ -51,9 +62,10 @@ TEST(a_newer_epoch_begins_anew_and_fences_the_older_one) {
 
 TEST(sequences_begin_again_after_the_greatest) {
     struct lane_producers *ps = NULL;
-    const struct iggy_producer first = from(1, 0, 0);
+    struct numbered_batch first = from(1, 0, 0);
     int64_t offset;
-    CHECK_EQ(lane_producers_check(&ps, &first, INT32_MAX - 4, 0, &offset), ST_OK);
+    first.count = INT32_MAX - 4;
+    CHECK_EQ(ten(&ps, first, &offset), ST_OK);
     CHECK_EQ(ten(&ps, from(1, 0, (uint32_t)INT32_MAX - 4), &offset), ST_OK);
     CHECK_EQ(ten(&ps, from(1, 0, 5), &offset), ST_OK);
     CHECK_EQ(ten(&ps, from(1, 0, (uint32_t)INT32_MAX - 4), &offset), ST_EXISTS);
@@ -66,6 +78,36 @@ TEST(a_producer_that_is_not_known_begins_at_its_beginning) {
     int64_t offset;
     CHECK_EQ(ten(&ps, from(1, 0, 50), &offset), ST_UNKNOWN_PRODUCER);
     CHECK_EQ(ten(&ps, from(1, 0, 0), &offset), ST_OK);
+    lane_producers_free(ps);
+}
+
+/* D1-13, as Apache Kafka does. */
+TEST(of_kafka_the_last_five_batches_are_known_and_older_ones_out_of_order) {
+    struct lane_producers *ps = NULL;
+    int64_t offset = -7;
+    for (uint32_t i = 0; i < 7; i++)
+        CHECK_EQ(ten(&ps, kafka(0, i * 10, 10), &offset), ST_OK);
+    for (uint32_t i = 2; i < 7; i++) {
+        CHECK_EQ(ten(&ps, kafka(0, i * 10, 10), &offset), ST_EXISTS);
+        CHECK_EQ(offset, (int64_t)i * 100);
+    }
+    CHECK_EQ(ten(&ps, kafka(0, 10, 10), &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(ten(&ps, kafka(0, 60, 5), &offset), ST_BAD_SEQUENCE); /* a part of one */
+    CHECK_EQ(ten(&ps, kafka(0, 80, 10), &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(ten(&ps, kafka(0, 70, 10), &offset), ST_OK);
+    lane_producers_free(ps);
+}
+
+TEST(of_kafka_any_first_batch_of_an_unknown_producer_is_taken) {
+    struct lane_producers *ps = NULL;
+    int64_t offset;
+    CHECK_EQ(ten(&ps, kafka(3, 2147483640, 10), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, kafka(3, 4, 1), &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(ten(&ps, kafka(3, 2, 1), &offset), ST_OK);
+    CHECK_EQ(ten(&ps, kafka(3, 2147483640, 10), &offset), ST_EXISTS);
+    CHECK_EQ(ten(&ps, kafka(2, 3, 1), &offset), ST_FENCED);
+    CHECK_EQ(ten(&ps, kafka(4, 3, 1), &offset), ST_BAD_SEQUENCE);
+    CHECK_EQ(ten(&ps, kafka(7, 0, 1), &offset), ST_OK);
     lane_producers_free(ps);
 }
 

@@ -3,18 +3,28 @@
 #include "bridge/message_map.h"
 #include "wire/records.h"
 
-/* A record that is looked at. True: it is the one. */
-static bool part_meets(struct backend_offset_part *part, int64_t wanted_ms, int64_t timestamp_ms,
-                       int64_t offset) {
-    if (timestamp_ms < wanted_ms)
+/* What is looked for, and where the log starts: a batch may hold records before that, which are gone. */
+struct time_search {
+    struct backend_offset_part *part; /* offset -1: nothing found yet */
+    int64_t wanted_ms;
+    int64_t start;
+};
+
+/* A record that is looked at. True: none after it can be the one. */
+static bool record_ends_search(struct time_search *q, int64_t timestamp_ms, int64_t offset) {
+    struct backend_offset_part *part = q->part;
+    bool greatest = part->kind == OFFSET_MAX_TIME;
+    bool better =
+        greatest ? part->offset < 0 || timestamp_ms > part->timestamp_ms : timestamp_ms >= q->wanted_ms;
+    if (offset < q->start || !better)
         return false;
     part->offset = offset;
     part->timestamp_ms = timestamp_ms;
-    return true;
+    return !greatest;
 }
 
-/* Within one stored batch: the first record at or after the time, or the first with the greatest time. ST_NOT_FOUND: none. */
-static enum status kafka_find_time(struct bytes stored, struct backend_offset_part *part) {
+/* Within one stored batch: the first record at or after the time, or the first with the greatest time. ST_NOT_FOUND: looked at all of them. */
+static enum status kafka_find_time(struct bytes stored, struct time_search *q) {
     struct batch batch;
     struct bytes body;
     struct records_iter it;
@@ -25,33 +35,28 @@ static enum status kafka_find_time(struct bytes stored, struct backend_offset_pa
     enum status st = batch_read(stored, &batch);
     if (!st)
         st = batch_records(&batch, STORED_BATCH_BYTES_MAX, scratch, &body);
-    int64_t wanted = part->kind == OFFSET_MAX_TIME ? batch.max_timestamp : part->timestamp_ms;
     if (!st)
         records_iter_init(&it, body, batch.records_count);
     while (!st && (st = records_next(&it, &record)) == ST_OK)
-        if (part_meets(part, wanted, record_timestamp(&batch, &record),
-                       batch.base_offset + record.offset_delta))
+        if (record_ends_search(q, record_timestamp(&batch, &record), batch.base_offset + record.offset_delta))
             break;
     spare_put_back(scratch);
     return st;
 }
 
 /* The same over messages, by the times of the records that they make; those that make none don't count. */
-static enum status iggy_find_time(struct bytes stored, struct backend_offset_part *part) {
+static enum status iggy_find_time(struct bytes stored, struct time_search *q) {
     struct message_map map = {0};
     struct iggy_batch batch;
     struct iggy_messages_iter it;
     struct iggy_message m;
-    int64_t wanted = part->timestamp_ms;
     enum status st = iggy_batch_read(stored, true, &batch);
-    if (!st && part->kind == OFFSET_MAX_TIME)
-        st = message_map_max_time(&map, &batch, &wanted);
     if (!st)
         iggy_messages_init(&it, &batch);
     while (!st && (st = iggy_messages_next(&it, &m)) == ST_OK) {
         int64_t ms;
         st = message_map_time(&map, &batch, &m, &ms);
-        if (!st && part_meets(part, wanted, ms, (int64_t)(batch.base_offset + m.offset_delta)))
+        if (!st && record_ends_search(q, ms, (int64_t)(batch.base_offset + m.offset_delta)))
             break;
         st = st == ST_UNMAPPABLE ? ST_OK : st;
     }
@@ -59,25 +64,31 @@ static enum status iggy_find_time(struct bytes stored, struct backend_offset_par
     return st;
 }
 
-static enum status run_find_time(const struct store_run *run, struct backend_offset_part *part) {
-    enum status st = run->format == STORE_FORMAT_KAFKA ? kafka_find_time(run->bytes, part)
-                                                       : iggy_find_time(run->bytes, part);
+static enum status run_find_time(const struct store_run *run, struct time_search *q) {
+    enum status st =
+        run->format == STORE_FORMAT_KAFKA ? kafka_find_time(run->bytes, q) : iggy_find_time(run->bytes, q);
     return st == ST_OK || st == ST_NOT_FOUND || st == ST_NO_MEMORY ? st : ST_CORRUPT;
 }
 
+/*
+ * The store knows of batches. Where the log starts within one, the time that the batch is known by may be of a record that is gone:
+ * then what stands behind it is looked at, too.
+ */
 static enum status partition_offset_by_time(struct partition *p, struct backend_offset_part *part) {
     bool greatest = part->kind == OFFSET_MAX_TIME;
-    struct store_read found = {0};
-    int64_t base_offset;
-    enum status st = partition_find_time(p, greatest ? INT64_MAX : part->timestamp_ms, &base_offset, &found);
-    if (!st)
-        st = run_find_time(&found.runs[0], part);
-    store_read_release(&found);
-    if (st == ST_NOT_FOUND) { /* no record matches: offset -1 and no error */
-        part->timestamp_ms = -1;
-        return ST_OK;
+    struct time_search q = {.part = part, .wanted_ms = part->timestamp_ms, .start = partition_start(p)};
+    enum status st = ST_NOT_FOUND;
+    part->timestamp_ms = -1; /* no record matches: offset -1 and no error */
+    for (int64_t from = q.start, base_offset = -1; st == ST_NOT_FOUND && base_offset < q.start;) {
+        struct store_read found = {0};
+        st = partition_find_time(p, from, greatest ? INT64_MAX : q.wanted_ms, &base_offset, &found);
+        if (st)
+            break;
+        st = run_find_time(&found.runs[0], &q);
+        from = found.next_offset;
+        store_read_release(&found);
     }
-    return st;
+    return st == ST_NOT_FOUND ? ST_OK : st;
 }
 
 /* The batch that holds an offset: where it begins and ends, and when it was appended, as Iggy clients see it. */
@@ -106,7 +117,7 @@ static enum status stored_batch_of(const struct store_run *run, struct stored_ba
 
 /* By halves, as append times ascend; those of Kafka batches, which have none, may not quite. */
 static enum status partition_offset_by_append(struct partition *p, struct backend_offset_part *part) {
-    int64_t low = partition_start(p), high = partition_end(p);
+    int64_t start = partition_start(p), low = start, high = partition_end(p);
     part->timestamp_ms = -1;
     while (low < high) {
         struct store_read data = {0};
@@ -123,6 +134,8 @@ static enum status partition_offset_by_append(struct partition *p, struct backen
         else
             low = batch.next_offset;
     }
+    if (part->offset >= 0 && part->offset < start) /* the log starts within that batch */
+        part->offset = start;
     return ST_OK;
 }
 

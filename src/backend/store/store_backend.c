@@ -30,9 +30,11 @@ static const struct backend_ops store_ops = {
     .read_release = store_read_release_op,
     .watch = store_watch_op,
     .offsets = store_offsets_op,
+    .trim = store_trim_op,
     .commit = store_commit_op,
     .committed = store_committed_op,
     .groups = store_groups_op,
+    .group_has_offsets = store_group_has_offsets,
 };
 
 /* A new cluster id as Kafka writes them: 16 random bytes in URL-safe base64. */
@@ -76,7 +78,7 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
     if (!b)
         goto fail;
     b->base.ops = &store_ops;
-    offset_changes_init(&b->offset_changes);
+    offset_changes_init(&b->offset_changes, clock_ms, clock_wall_ms());
     b->settings = *settings;
     b->upkeep = (struct background){.backend = b, .run = upkeep_run};
     b->sync = (struct background){.backend = b, .run = sync_run};
@@ -150,6 +152,17 @@ static int64_t topic_number(const struct topic *t, const char *key, int64_t othe
     return value;
 }
 
+/* What Kafka would compact and not delete is kept for ever: nothing here compacts (D6-13). */
+static struct store_retention topic_retention(const struct store_backend *b, const struct topic *t) {
+    char *policy = topic_setting(t, "cleanup.policy");
+    bool deletes = !policy || strstr(policy, "delete");
+    mem_free(policy);
+    if (!deletes)
+        return (struct store_retention){.ms = -1, .bytes = -1};
+    return (struct store_retention){.ms = topic_number(t, "retention.ms", b->settings.retention_ms),
+                                    .bytes = topic_number(t, "retention.bytes", b->settings.retention_bytes)};
+}
+
 static void partition_upkeep(struct store_backend *b, struct topic *t, struct partition *p) {
     int64_t cut = 0;
     enum status st = partition_open(p, &cut);
@@ -162,9 +175,7 @@ static void partition_upkeep(struct store_backend *b, struct topic *t, struct pa
                          LSTR("topic", name));
     if (st)
         return;
-    const struct store_retention keep = {.ms = topic_number(t, "retention.ms", b->settings.retention_ms),
-                                         .bytes =
-                                             topic_number(t, "retention.bytes", b->settings.retention_bytes)};
+    const struct store_retention keep = topic_retention(b, t);
     int32_t gone = 0;
     st = partition_retain(p, &keep, clock_wall_ms(), &gone);
     if (st && st != ST_NOT_FOUND)

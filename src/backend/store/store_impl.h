@@ -28,6 +28,8 @@ struct offset_changes {
     struct link writing, syncing; /* those that a job has in hand */
     bool writes, syncs;           /* a job is queued or runs */
     struct work write_work, sync_work;
+    int64_t (*now_ms)(void);         /* monotonic; by hand in tests */
+    int64_t start_ms, wall_ahead_ms; /* by now_ms; what the wall clock was ahead of it then */
 };
 
 struct store_backend {
@@ -142,11 +144,14 @@ void store_read_op(struct backend *b, struct backend_read *r);
 void store_read_release_op(struct backend *b, struct backend_read *r);
 void store_watch_op(struct backend *b, struct backend_watch *w);
 void store_offsets_op(struct backend *b, struct backend_offsets *o);
+void store_trim_op(struct backend *b, struct backend_trim *t);
 void store_commit_op(struct backend *b, struct backend_commit *c);
 void store_committed_op(struct backend *b, struct backend_committed *c);
 void store_groups_op(struct backend *b, struct backend_groups *g);
+bool store_group_has_offsets(struct backend *b, struct str group);
 
-void offset_changes_init(struct offset_changes *c);
+/* The clock by which offsets grow old starts now, at start_ms by now_ms and at wall_ms for others. */
+void offset_changes_init(struct offset_changes *c, int64_t (*now_ms)(void), int64_t wall_ms);
 void offset_changes_release(struct offset_changes *c); /* when nothing is under way */
 
 /* Gives back what a read has found, and keeps where it found it. */

@@ -78,6 +78,13 @@ static void stub_offsets(struct backend *b, struct backend_offsets *o) {
     STUB_ANSWER(o, ST_UNAVAILABLE);
 }
 
+static void stub_trim(struct backend *b, struct backend_trim *t) {
+    (void)b;
+    for (int32_t i = 0; i < t->parts_count; i++)
+        t->parts[i].start_offset = -1;
+    STUB_ANSWER(t, ST_UNAVAILABLE);
+}
+
 static void stub_commit(struct backend *b, struct backend_commit *c) {
     (void)b;
     STUB_ANSWER(c, ST_UNAVAILABLE);
@@ -110,6 +117,7 @@ static const struct backend_ops stub_ops = {
     .read_release = stub_read_release,
     .watch = stub_watch,
     .offsets = stub_offsets,
+    .trim = stub_trim,
     .commit = stub_commit,
     .committed = stub_committed,
     .groups = stub_groups,

@@ -179,6 +179,23 @@ TEST(no_topic_is_there_or_made_and_the_list_is_true) { /* D4-8 */
     CHECK_EQ(topics.topics_count, 0);
 }
 
+static struct backend_trim_part trimmed[2];
+static void start_trim(op_fn *done) {
+    static struct backend_trim call;
+    trimmed[0] = (struct backend_trim_part){.topic = STR("t"), .start_offset = 7};
+    trimmed[1] = (struct backend_trim_part){.topic = STR("a b"), .status = ST_NOT_FOUND};
+    call = (struct backend_trim){.parts = trimmed, .parts_count = 2};
+    op_init(&call.op, rig.loop, done);
+    backend_trim(rig.backend, &call);
+}
+
+TEST(nothing_is_deleted_where_nothing_is_kept) { /* D16-4 */
+    CHECK_EQ(run(start_trim), ST_OK);
+    CHECK_EQ(trimmed[0].status, ST_UNAVAILABLE);
+    CHECK_EQ(trimmed[0].start_offset, -1);
+    CHECK_EQ(trimmed[1].status, ST_NOT_FOUND);
+}
+
 static struct backend_create_part created[2];
 static void start_create(op_fn *done) {
     static struct backend_create call;

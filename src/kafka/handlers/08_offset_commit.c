@@ -5,7 +5,7 @@
  *
  * - There is no error for the whole answer: what spoils all of it stands on every partition (D12-4).
  * - Each partition has its own outcome, in the order of the request, also when one comes twice; the last one counts (D12-6).
- * - A negative offset forgets (D12-3). Retention times (v2-v4) are not kept.
+ * - A negative offset forgets; a retention time (v2-v4) can only keep an offset longer (D12-3).
  * - v10 names topics by id, and is not served.
  */
 #include "kafka/errors.h"
@@ -16,6 +16,7 @@
 #define COMMIT_WAIT_MS     3000 /* D12-20 */
 #define METADATA_BYTES_MAX 4096 /* Kafka's offset.metadata.max.bytes */
 #define EPOCHS_FROM        9
+#define KEEP_LONGER_MS_MAX ((int64_t)100 * 365 * 24 * 3600 * 1000) /* far from where times end */
 
 struct offset_commit {
     struct request *request;
@@ -105,6 +106,15 @@ static enum status partition_problem(const struct request *r, struct str topic,
     return partition->committed_metadata.len > METADATA_BYTES_MAX ? ST_TOO_BIG : ST_OK;
 }
 
+/* How much longer than others the offsets are to be kept. */
+static int64_t keep_longer_ms(const struct request *r) {
+    int64_t wanted_ms = offset_commit_in(r)->retention_time_ms,
+            usual_ms = r->kafka->settings.offsets_retention_ms;
+    if (usual_ms <= 0 || wanted_ms <= usual_ms)
+        return 0;
+    return wanted_ms - usual_ms < KEEP_LONGER_MS_MAX ? wanted_ms - usual_ms : KEEP_LONGER_MS_MAX;
+}
+
 static void offset_commit_start(struct offset_commit *o) {
     struct request *r = o->request;
     const struct offset_commit_req *in = offset_commit_in(r);
@@ -117,6 +127,7 @@ static void offset_commit_start(struct offset_commit *o) {
     o->commit = (struct backend_commit){.group = in->group_id,
                                         .parts = part,
                                         .parts_count = count,
+                                        .keep_longer_ms = keep_longer_ms(r),
                                         .deadline_ms = r->arrived_ms + COMMIT_WAIT_MS};
     for (int32_t t = 0; t < in->topics_count; t++)
         for (int32_t i = 0; i < in->topics[t].partitions_count; i++) {

@@ -41,14 +41,17 @@ static int16_t api_versions_error(const struct request *r) {
 void api_versions_handle(struct request *r) {
     struct api_versions_res out = {.error_code = api_versions_error(r), .finalized_features_epoch = -1};
     if (out.error_code == KERR_NONE || out.error_code == KERR_UNSUPPORTED_VERSION) {
-        const struct api *rows = api_all(&out.api_keys_count);
-        out.api_keys = request_array(r, struct api_versions_res_api, out.api_keys_count);
+        int32_t count;
+        const struct api *rows = api_all(&count);
+        out.api_keys = request_array(r, struct api_versions_res_api, count);
         if (!out.api_keys)
             return;
-        for (int32_t i = 0; i < out.api_keys_count; i++)
-            out.api_keys[i] = (struct api_versions_res_api){.api_key = rows[i].key,
-                                                            .min_version = rows[i].listed_min,
-                                                            .max_version = rows[i].version_max};
+        for (int32_t i = 0; i < count; i++)
+            if (api_is_served(&rows[i], r->kafka->settings.backend))
+                out.api_keys[out.api_keys_count++] =
+                    (struct api_versions_res_api){.api_key = rows[i].key,
+                                                  .min_version = rows[i].listed_min,
+                                                  .max_version = rows[i].version_max};
     }
     if (out.error_code ==
         KERR_UNSUPPORTED_VERSION) { /* only version 0 can be read by everyone; the list says up to where */

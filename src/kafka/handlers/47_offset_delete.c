@@ -5,13 +5,11 @@
  *   offset_delete_handle -> backend_groups -> delete_on_listed -> [coordinator's loop] delete_begin: who is subscribed to what
  *     -> delete_on_back -> backend_commit (negative offsets) -> delete_on_committed: answer
  */
-#include "base/be.h"
 #include "kafka/errors.h"
 #include "kafka/group_views.h"
+#include "kafka/subscription.h"
 #include "kafka/topic_name.h"
 #include "net/loop.h"
-
-#define CONSUMER_TYPE "consumer"
 
 struct offset_deleting {
     struct request *request;
@@ -36,22 +34,13 @@ static void subscribed_to(struct offset_deleting *d, struct str topic) {
             d->subscribed[i] = true;
 }
 
-/* The topics in what a consumer sent with its join: i16 version, i32 count, i16 length and bytes each. Others may have written it: nothing is
- * believed beyond its end. False: it can't be read. */
+/* The topics in what a consumer sent with its join. False: it can't be read. */
 static bool subscription_read(struct offset_deleting *d, struct bytes metadata) {
-    struct rbuf in = {metadata.ptr, metadata.ptr + (metadata.len > 0 ? metadata.len : 0)};
-    if (in.end - in.at < 6)
-        return false;
-    int32_t count = (int32_t)be_get(in.at + 2, 4);
-    in.at += 6;
-    for (int32_t i = 0; i < count; i++) {
-        int16_t len = in.end - in.at < 2 ? -1 : (int16_t)be_get(in.at, 2);
-        if (len < 0 || in.end - in.at - 2 < len)
-            return false;
-        subscribed_to(d, (struct str){(const char *)in.at + 2, len});
-        in.at += 2 + len;
-    }
-    return count >= 0;
+    struct subscription s = subscription_of(metadata);
+    struct str topic;
+    while (subscription_next(&s, &topic))
+        subscribed_to(d, topic);
+    return s.is_whole;
 }
 
 /* Who can't be understood may read any topic. */

@@ -20,6 +20,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
@@ -43,7 +44,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public class ClientDriver {
     static final String ABILITIES =
             "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key "
-                    + "empty-key tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter";
+                    + "empty-key tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter trim";
     static final int SECONDS = 20;
 
     final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
@@ -100,6 +101,11 @@ public class ClientDriver {
             case "create" -> get(admin.createTopics(List.of(new NewTopic(a[0], Integer.parseInt(a[1]), Short.parseShort(a[2])))).all());
             case "delete" -> get(admin.deleteTopics(List.of(a[0])).all());
             case "grow" -> get(admin.createPartitions(Map.of(a[0], NewPartitions.increaseTo(Integer.parseInt(a[1])))).all());
+            case "trim" -> {
+                var place = new TopicPartition(a[0], Integer.parseInt(a[1]));
+                var deleted = admin.deleteRecords(Map.of(place, RecordsToDelete.beforeOffset(Long.parseLong(a[2]))));
+                answer.append('\t').append(get(deleted.lowWatermarks().get(place)).lowWatermark());
+            }
             case "topics" -> topics(answer);
             case "cluster" -> cluster(answer);
             case "produce" -> produce(a, answer);

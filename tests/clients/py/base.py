@@ -67,6 +67,9 @@ class Driver:
             group, topic, partition, offset = arguments
             self.alter(group, topic, int(partition), int(offset))
             return [], []
+        if command == "trim":
+            topic, partition, offset = arguments
+            return [self.trim(topic, int(partition), int(offset))], []
         if command == "list":
             return sorted(f"{topic}:{partition}={offset}" for topic, partition, offset in self.list(arguments[0])), []
         getattr(self, command)(arguments[0], *map(int, arguments[1:]))

@@ -14,7 +14,7 @@ SECONDS = 20
 class Confluent(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter trim"
     )
 
     def __init__(self, bootstrap):
@@ -38,6 +38,9 @@ class Confluent(Driver):
 
     def grow(self, topic, partitions):
         self._one(self.admin.create_partitions([NewPartitions(topic, partitions)]))
+
+    def trim(self, topic, partition, offset):
+        return self._one(self.admin.delete_records([ck.TopicPartition(topic, partition, offset)])).low_watermark
 
     def topics(self):
         return {name: len(topic.partitions) for name, topic in self.admin.list_topics(timeout=SECONDS).topics.items()}
