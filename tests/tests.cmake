@@ -108,11 +108,11 @@ endforeach()
 foreach(folder hostile quickstart durability tls)
   on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka ${folder} ALONE TIMEOUT 600 NEEDS build.release setup.peers)
 endforeach()
-# 10,000 members in 1,000 groups, and the rate of commits.
-on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka members ALONE TIMEOUT 300 NEEDS build.release setup.peers)
 # Most of it waits for a minute to pass.
 on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka retention TIMEOUT 200 NEEDS build.release setup.python)
 on_binary(asan. ${CMAKE_BINARY_DIR}/iggy-gateway-kafka retention TIMEOUT 200 NEEDS setup.python)
+# 10,000 members in 1,000 groups, and the rate of commits.
+on_binary("" ${CMAKE_SOURCE_DIR}/build/release/iggy-gateway-kafka members ALONE TIMEOUT 300 NEEDS build.release setup.peers)
 suite(asan.hostile ALONE TIMEOUT 600 NEEDS setup.python
   COMMAND env IGGY_KAFKA_BIN=${CMAKE_BINARY_DIR}/iggy-gateway-kafka ASAN_OPTIONS=quarantine_size_mb=16 tests/pytest hostile -k iggy)
 suite(tsan.hostile ALONE TIMEOUT 600 NEEDS build.tsan setup.python

@@ -1,4 +1,4 @@
-/* Reads the TOML files there are: flat ones, and the topic map. Behind it: toml++, in the only C++ file of the tree. */
+/* Reads the TOML files there are: flat ones, and the topic map. Behind it: toml++, in a C++ file. */
 #ifndef APP_TOML_H
 #define APP_TOML_H
 

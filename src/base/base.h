@@ -66,7 +66,7 @@ static inline bool uuid_equal(const struct uuid *a, const struct uuid *b) {
     return memcmp(a->b, b->b, sizeof a->b) == 0;
 }
 static inline bool uuid_is_zero(const struct uuid *u) {
-    static const struct uuid zero;
+    static const struct uuid zero = {{0}};
     return uuid_equal(u, &zero);
 }
 #endif

@@ -4,8 +4,9 @@
 
 #include "base/base.h"
 
-int64_t clock_ms(void);      /* monotonic, milliseconds from an unspecified start */
-int64_t clock_us(void);      /* monotonic, microseconds */
-int64_t clock_wall_ms(void); /* milliseconds since 1970, UTC */
-int64_t clock_wall_us(void); /* microseconds */
+int64_t clock_ms(void);        /* monotonic, milliseconds from an unspecified start */
+int64_t clock_us(void);        /* monotonic, microseconds */
+int64_t clock_wall_ms(void);   /* milliseconds since 1970, UTC */
+int64_t clock_wall_us(void);   /* microseconds */
+int64_t clock_thread_us(void); /* microseconds of a processor that the calling thread has had */
 #endif

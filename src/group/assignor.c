@@ -15,8 +15,9 @@
 /* A topic in the plan. */
 struct plan_topic {
     int32_t slot, parts_count;
-    uint32_t first;       /* of its partitions in owner */
-    int32_t *subscribers; /* of plan.subscribers: places in members, in the order of the members */
+    uint32_t first; /* of its partitions in owner */
+    int32_t *
+        subscribers; /* of plan.subscribers: places in members, in the order of the members; perhaps shared by all topics */
     int32_t subscribers_count;
 };
 
@@ -28,7 +29,7 @@ struct plan {
     int32_t *quotas; /* and is to have, where all subscribe to the same */
     struct plan_topic *topics;
     int32_t topics_count;
-    int32_t *subscribers; /* of all topics */
+    int32_t *subscribers; /* of all topics; one row of all members where everybody subscribes alike */
     int32_t *owner;       /* of each partition: a place in members, or NOBODY */
     uint32_t parts_count;
     struct parts *targets; /* of each member, until they are the members' */
@@ -66,8 +67,7 @@ static void plan_members(struct plan *p) {
     }
 }
 
-static size_t plan_topics(struct plan *p) {
-    size_t subscribers = 0;
+static void plan_topics(struct plan *p) {
     for (int32_t i = 0; i < p->g->slots_count; i++) {
         const struct slot *s = p->g->slots[i];
         if (!s || !s->name)
@@ -75,9 +75,7 @@ static size_t plan_topics(struct plan *p) {
         p->topics[p->topics_count++] =
             (struct plan_topic){.slot = i, .parts_count = s->parts_count, .first = p->parts_count};
         p->parts_count += (uint32_t)s->parts_count;
-        subscribers += (size_t)s->name->subscribers_count;
     }
-    return subscribers;
 }
 
 static struct plan_topic *topic_of_slot(const struct plan *p, int32_t slot) {
@@ -92,20 +90,62 @@ static struct plan_topic *topic_of_slot(const struct plan *p, int32_t slot) {
     return low < p->topics_count && p->topics[low].slot == slot ? &p->topics[low] : NULL;
 }
 
-static void plan_subscribers(struct plan *p) {
+/* A group of a thousand members with one pattern for ten thousand topics has no ten million subscribers written down. */
+static bool members_alike(const struct plan *p) {
+    for (int32_t i = 1; i < p->members_count; i++) {
+        const struct consumer_member *a = p->members[0], *b = p->members[i];
+        if (a->pattern != b->pattern || !names_same(&a->topics, &b->topics))
+            return false;
+    }
+    return true;
+}
+
+static bool subscribers_of_all(struct plan *p) {
+    if (!array_take(&p->subscribers, (size_t)p->members_count, sizeof *p->subscribers))
+        return false;
+    for (int32_t i = 0; i < p->members_count; i++)
+        p->subscribers[i] = i;
+    for (int32_t i = 0; i < p->topics_count; i++) {
+        p->topics[i].subscribers = p->subscribers;
+        p->topics[i].subscribers_count = p->members_count;
+    }
+    return true;
+}
+
+/* The next topic of the plan that the member subscribes to; NULL: that was all. */
+static struct plan_topic *subscribed_next(const struct plan *p, struct member_topics *it) {
+    for (const struct consumer_name *n; (n = member_topics_next(it));) {
+        struct plan_topic *t = n->slot >= 0 ? topic_of_slot(p, n->slot) : NULL;
+        if (t)
+            return t;
+    }
+    return NULL;
+}
+
+/* False: out of memory. */
+static bool plan_subscribers(struct plan *p) {
+    size_t all = 0;
+    if (members_alike(p))
+        return subscribers_of_all(p);
+    for (int32_t i = 0; i < p->members_count; i++) {
+        struct member_topics it = {.m = p->members[i]};
+        for (struct plan_topic *t; (t = subscribed_next(p, &it)); all++)
+            t->subscribers_count++;
+    }
+    if (!array_take(&p->subscribers, all, sizeof *p->subscribers))
+        return false;
     size_t at = 0;
     for (int32_t i = 0; i < p->topics_count; i++) {
         p->topics[i].subscribers = p->subscribers + at;
-        at += (size_t)p->g->slots[p->topics[i].slot]->name->subscribers_count;
+        at += (size_t)p->topics[i].subscribers_count;
+        p->topics[i].subscribers_count = 0;
     }
     for (int32_t i = 0; i < p->members_count; i++) {
-        const struct consumer_member *m = p->members[i];
-        for (int32_t j = 0; j < m->topics_count; j++) {
-            struct plan_topic *t = m->topics[j]->slot >= 0 ? topic_of_slot(p, m->topics[j]->slot) : NULL;
-            if (t)
-                t->subscribers[t->subscribers_count++] = i;
-        }
+        struct member_topics it = {.m = p->members[i]};
+        for (struct plan_topic *t; (t = subscribed_next(p, &it));)
+            t->subscribers[t->subscribers_count++] = i;
     }
+    return true;
 }
 
 static bool subscribes(const struct plan_topic *t, int32_t member) {
@@ -131,11 +171,9 @@ static bool plan_make(struct plan *p, const struct consumer_group *g) {
         !array_take(&p->topics, (size_t)g->slots_count, sizeof *p->topics))
         return false;
     plan_members(p);
-    size_t subscribers = plan_topics(p);
-    if (!array_take(&p->subscribers, subscribers, sizeof *p->subscribers) ||
-        !array_take(&p->owner, p->parts_count, sizeof *p->owner))
+    plan_topics(p);
+    if (!plan_subscribers(p) || !array_take(&p->owner, p->parts_count, sizeof *p->owner))
         return false;
-    plan_subscribers(p);
     for (uint32_t i = 0; i < p->parts_count; i++)
         p->owner[i] = NOBODY;
     return true;

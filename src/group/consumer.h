@@ -18,11 +18,25 @@ struct slot {
     struct consumer_member **owners; /* who has the partition, or has still to give it up; owned array */
 };
 
-/* A topic's name that members subscribed to; text behind the struct. */
+/* A topic's name that members subscribed to, or that a pattern of theirs matches; text behind the struct. */
 struct consumer_name {
     struct str name;
-    int32_t subscribers_count;
+    int32_t refs;
     int32_t slot; /* -1: there is no such topic */
+};
+
+/* Topics' names, ascending, each once. The array is owned, with a reference to each name. */
+struct names {
+    struct consumer_name **at;
+    int32_t count;
+};
+
+/* A pattern that members subscribed with; text behind the struct. However many they are, it is resolved once. */
+struct consumer_pattern {
+    struct str text;
+    int32_t subscribers_count;
+    int64_t version;     /* of the matches; 0: not known yet */
+    struct names topics; /* that it matches */
 };
 
 /* Partitions as ascending keys; owned (keep_take). */
@@ -64,21 +78,22 @@ struct consumer_member {
     int32_t rebalance_ms;
     enum consumer_step step;
     enum assignor assignor;
-    struct consumer_name **topics; /* ascending by name, each once; owned array */
-    int32_t topics_count;
+    struct names topics;                     /* that it names */
     int64_t topics_bytes;                    /* for the roster */
+    struct consumer_pattern *pattern;        /* one of the group's; NULL: none */
     struct parts assigned, revoking, target; /* the first two are the member's in slot.owners */
 };
 
 struct consumer_group {
     struct group g;
     int32_t epoch, target_epoch;
-    struct sorted names; /* struct consumer_name *, by name; owned */
-    struct slot **slots; /* owned; entries may be NULL */
+    struct sorted names;    /* struct consumer_name *, by name; owned */
+    struct sorted patterns; /* struct consumer_pattern *, by text; owned */
+    struct slot **slots;    /* owned; entries may be NULL */
     int32_t slots_count;
     int32_t slots_full;     /* no place before this one is free */
     struct sorted by_id;    /* the slots, by topic id */
-    int64_t roster_bytes;   /* what members sent with their last subscription */
+    int64_t roster_bytes;   /* what members sent with their last subscription, and each pattern once */
     int64_t refresh_ms;     /* when topics are looked up again */
     int32_t topics_version; /* the coordinator's, at the last look */
 };
@@ -110,12 +125,28 @@ struct group_parts parts_view(const struct group *g, const struct parts *p);
 
 /* --- consumer_topics.c --------------------------------------------------------------------------------------------------------- */
 
-/* A heartbeat's topics, for consumer_topics_set or _drop: sorted, each once. False: out of memory. */
-bool consumer_topics_make(struct consumer_group *g, const struct str *topics, int32_t count,
-                          struct consumer_name ***out, int32_t *count_out) MUST_USE;
-void consumer_topics_drop(struct consumer_group *g, struct consumer_name **topics, int32_t count);
+/* Names, in any order and perhaps twice, as the group's; given back with _drop, which takes what is zeroed. False: out of memory. */
+bool consumer_names_make(struct consumer_group *g, const struct str *names, int32_t count,
+                         struct names *out) MUST_USE;
+void consumer_names_drop(struct consumer_group *g, struct names *names);
+static inline bool names_same(const struct names *a, const struct names *b) {
+    return a->count == b->count &&
+           (a->count == 0 || memcmp(a->at, b->at, (size_t)a->count * sizeof *a->at) == 0);
+}
 
-/* Look all names up. True in changed: a topic came, went, grew or is another one. False: out of memory, look again. */
+/* The group's pattern of that text (not empty), for one more member. GROUP_INVALID_REGULAR_EXPRESSION, GROUP_MAX_SIZE_REACHED, GROUP_NOT_AVAILABLE. */
+enum group_outcome consumer_pattern_ref(struct consumer_group *g, struct str text,
+                                        struct consumer_pattern **out) MUST_USE;
+void consumer_pattern_unref(struct consumer_group *g, struct consumer_pattern *p); /* takes NULL */
+
+/* What a member reads, by name, each once: topics that it names, and those that its pattern matches. Begin with {m}. */
+struct member_topics {
+    const struct consumer_member *m;
+    int32_t named, matched; /* places */
+};
+struct consumer_name *member_topics_next(struct member_topics *it); /* NULL: that was all */
+
+/* Look all patterns and names up. True in changed: a topic came, went, grew or is another one. False: out of memory, look again. */
 bool consumer_refresh(struct consumer_group *g, bool *changed) MUST_USE;
 /* Slots that nothing refers to go; no member's target does. */
 void consumer_slots_tidy(struct consumer_group *g);

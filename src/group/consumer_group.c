@@ -27,7 +27,8 @@ static struct consumer_member *member_make(struct consumer_group *g, const struc
 static void member_let_go(struct consumer_member *m) {
     struct consumer_group *g = consumer_of(m->m.group);
     consumer_give_up(m);
-    consumer_topics_drop(g, m->topics, m->topics_count);
+    consumer_names_drop(g, &m->topics);
+    consumer_pattern_unref(g, m->pattern);
     g->roster_bytes -= m->topics_bytes;
     keep_free(g->g.c, m->target.at);
     deadline_clear(&g->g.c->deadlines, &m->revoke);
@@ -55,9 +56,10 @@ void consumer_release(struct consumer_group *g) {
     while (g->g.members.count > 0)
         member_remove(consumer_member_at(g, g->g.members.count - 1));
     consumer_slots_tidy(g);
-    assert(g->names.count == 0);
+    assert(g->names.count == 0 && g->patterns.count == 0);
     keep_free(g->g.c, g->slots);
     sorted_release(&g->names);
+    sorted_release(&g->patterns);
     sorted_release(&g->by_id);
 }
 
@@ -108,8 +110,9 @@ static int64_t bytes_of(const struct group_consumer_heartbeat *h) {
 
 static bool lists_fit(const struct coordinator_settings *s, const struct group_consumer_heartbeat *h) {
     int64_t bytes = bytes_of(h);
-    return bytes <= s->blob_bytes_max && h->topics_count <= s->blob_bytes_max &&
-           h->member.len <= GROUP_TEXT_BYTES_MAX && h->group.len <= GROUP_ID_BYTES_MAX;
+    return bytes <= s->blob_bytes_max && h->regex.len <= s->blob_bytes_max &&
+           h->topics_count <= s->blob_bytes_max && h->member.len <= GROUP_TEXT_BYTES_MAX &&
+           h->group.len <= GROUP_ID_BYTES_MAX;
 }
 
 static enum group_outcome check_shape(const struct coordinator_settings *s,
@@ -122,8 +125,6 @@ static enum group_outcome check_shape(const struct coordinator_settings *s,
         return GROUP_INVALID_REQUEST;
     if (joins && (h->rebalance_ms == -1 || h->owned_count != 0 || (h->topics_count < 0 && h->regex.len < 0)))
         return GROUP_INVALID_REQUEST;
-    if (h->regex.len > 0)
-        return GROUP_INVALID_REGULAR_EXPRESSION;
     if (h->assignor.len >= 0 && assignor_named(h->assignor) == ASSIGNOR_NONE)
         return GROUP_UNSUPPORTED_ASSIGNOR;
     return GROUP_OK;
@@ -189,14 +190,14 @@ static enum group_outcome member_replace(struct consumer_member *old, const stru
     m->rebalance_ms = old->rebalance_ms;
     m->assignor = old->assignor;
     m->topics = old->topics;
-    m->topics_count = old->topics_count;
+    m->pattern = old->pattern;
     m->topics_bytes = old->topics_bytes;
     m->assigned = old->assigned;
     m->target = old->target;
     for (uint32_t i = 0; i < m->assigned.count; i++)
         consumer_owner_set(g, m->assigned.at[i], m);
-    old->topics = NULL;
-    old->topics_count = 0;
+    old->topics = (struct names){0};
+    old->pattern = NULL;
     old->topics_bytes = 0;
     old->assigned = old->target = (struct parts){0};
     member_take(&old->m);
@@ -244,30 +245,41 @@ static enum group_outcome member_known(struct consumer_group *g, const struct gr
 
 /* --- what it says -------------------------------------------------------------------------------------------------------------- */
 
-static bool topics_same(const struct consumer_member *m, struct consumer_name *const *topics, int32_t count) {
-    return count == m->topics_count &&
-           (count == 0 || memcmp(topics, m->topics, (size_t)count * sizeof(struct consumer_name *)) == 0);
-}
-
-/* The subscription. True in changed: it is another one. */
+/* The topics that it names. True in changed: they are other ones. */
 static enum group_outcome take_topics(struct consumer_member *m, const struct group_consumer_heartbeat *h,
                                       bool *changed) {
     struct consumer_group *g = consumer_of(m->m.group);
-    struct consumer_name **topics;
-    int32_t count;
+    struct names topics;
     if (h->topics_count < 0)
         return GROUP_OK;
     int64_t bytes = bytes_of(h), roster_bytes = g->roster_bytes - m->topics_bytes + bytes;
     if (roster_bytes > g->g.c->settings.roster_bytes_max)
         return GROUP_MAX_SIZE_REACHED;
-    if (!consumer_topics_make(g, h->topics, h->topics_count, &topics, &count))
+    if (!consumer_names_make(g, h->topics, h->topics_count, &topics))
         return GROUP_NOT_AVAILABLE;
     g->roster_bytes = roster_bytes;
     m->topics_bytes = bytes;
-    *changed = *changed || !topics_same(m, topics, count);
-    consumer_topics_drop(g, m->topics, m->topics_count);
+    *changed = *changed || !names_same(&topics, &m->topics);
+    consumer_names_drop(g, &m->topics);
     m->topics = topics;
-    m->topics_count = count;
+    return GROUP_OK;
+}
+
+/* All that it subscribes to, or nothing. D11-99. */
+static enum group_outcome take_subscription(struct consumer_member *m,
+                                            const struct group_consumer_heartbeat *h, bool *changed) {
+    struct consumer_group *g = consumer_of(m->m.group);
+    struct consumer_pattern *pattern = NULL;
+    enum group_outcome outcome = h->regex.len > 0 ? consumer_pattern_ref(g, h->regex, &pattern) : GROUP_OK;
+    if (!outcome)
+        outcome = take_topics(m, h, changed);
+    if (outcome || h->regex.len < 0) {
+        consumer_pattern_unref(g, pattern);
+        return outcome;
+    }
+    *changed = *changed || pattern != m->pattern;
+    consumer_pattern_unref(g, m->pattern);
+    m->pattern = pattern;
     return GROUP_OK;
 }
 
@@ -306,7 +318,7 @@ static bool retarget(struct consumer_group *g) {
 static enum group_outcome serve(struct consumer_member *m, struct group_consumer_heartbeat *h, bool fresh) {
     struct consumer_group *g = consumer_of(m->m.group);
     bool changed = fresh, reassigned = false;
-    enum group_outcome outcome = take_topics(m, h, &changed);
+    enum group_outcome outcome = take_subscription(m, h, &changed);
     take_times(m, h);
     if (!outcome && !look_up(g, &changed))
         outcome = GROUP_NOT_AVAILABLE;
@@ -317,7 +329,8 @@ static enum group_outcome serve(struct consumer_member *m, struct group_consumer
         return outcome;
     h->member_id = m->m.id;
     h->member_epoch = m->epoch;
-    bool full = h->epoch == 0 || (h->rebalance_ms != -1 && h->topics_count >= 0 && h->owned_count >= 0);
+    bool names_all = h->topics_count >= 0 || h->regex.len >= 0;
+    bool full = h->epoch == 0 || (h->rebalance_ms != -1 && names_all && h->owned_count >= 0);
     h->has_assignment = full || reassigned;
     if (h->has_assignment)
         h->assignment = parts_view(&g->g, &m->assigned);
@@ -355,6 +368,7 @@ static enum group_outcome beat(struct coordinator *c, struct group_consumer_hear
     struct consumer_group *g = group_for(c, h, &outcome);
     if (!g)
         return outcome;
+    bool made = g->epoch == 0;
     if (h->epoch < 0)
         return leave(g, h);
     char text[GROUP_UUID_TEXT_BYTES + 1];
@@ -366,12 +380,13 @@ static enum group_outcome beat(struct coordinator *c, struct group_consumer_hear
     struct consumer_member *m = NULL;
     size_t before = g->g.members.count;
     outcome = h->epoch == 0 ? member_joining(g, h, id, &m) : member_known(g, h, &m);
-    if (outcome)
-        return outcome;
     bool fresh = g->g.members.count > before;
-    outcome = serve(m, h, fresh);
+    if (!outcome)
+        outcome = serve(m, h, fresh);
     if (outcome && fresh) /* it was never told that it is in */
         member_remove(m);
+    if (outcome && made)
+        group_remove(&g->g, GROUP_UNKNOWN_MEMBER);
     return outcome;
 }
 

@@ -2,6 +2,7 @@
 
 #include "testing/test.h"
 
+#include <regex.h>
 #include <stdlib.h>
 
 #define TOPICS_MAX 32
@@ -11,6 +12,12 @@ static struct {
     struct group_topic topic;
 } topics[TOPICS_MAX];
 static uint8_t ids_given;
+static struct {
+    bool known, full;
+    int64_t version;
+    struct str names[TOPICS_MAX];
+    int resolved;
+} patterns;
 
 static struct group_topic *topic_named(struct str name, bool make) {
     for (int i = 0; i < TOPICS_MAX; i++) {
@@ -35,9 +42,48 @@ static bool find(void *ctx, struct str name, struct group_topic *out) {
     return true;
 }
 
+static bool matches(const regex_t *re, const char *name) {
+    regmatch_t all;
+    return regexec(re, name, 1, &all, 0) == 0 && all.rm_so == 0 && name[all.rm_eo] == 0;
+}
+
+static enum group_pattern pattern_find(void *ctx, struct str pattern, struct group_matches *out) {
+    (void)ctx;
+    char copy[TEXT_SIZE];
+    regex_t re;
+    snprintf(copy, sizeof copy, "%.*s", pattern.len, pattern.ptr);
+    if (regcomp(&re, copy, REG_EXTENDED))
+        return GROUP_PATTERN_INVALID;
+    out->names = patterns.names;
+    out->count = 0;
+    for (int i = TOPICS_MAX; i-- > 0;) { /* in no order */
+        if (topics[i].name[0] && topics[i].topic.parts_count > 0 && matches(&re, topics[i].name))
+            patterns.names[out->count++] = str_of(topics[i].name);
+    }
+    regfree(&re);
+    patterns.resolved += out->version != patterns.version;
+    out->version = patterns.version;
+    return patterns.full    ? GROUP_PATTERN_NOT_AVAILABLE
+           : patterns.known ? GROUP_PATTERN_KNOWN
+                            : GROUP_PATTERN_NOT_KNOWN_YET;
+}
+
 void topics_clear(struct rig *r) {
     memset(topics, 0, sizeof topics);
+    memset(&patterns, 0, sizeof patterns);
+    patterns.known = true;
+    patterns.version = 1;
     r->settings.topic_find = find;
+    r->settings.pattern_find = pattern_find;
+}
+
+void patterns_set(bool known, bool full) {
+    patterns.known = known;
+    patterns.full = full;
+}
+
+int patterns_resolved(void) {
+    return patterns.resolved;
 }
 
 void topic_recreate(const char *name) {
@@ -45,6 +91,7 @@ void topic_recreate(const char *name) {
     memset(&t->id, 0, sizeof t->id);
     t->id.b[15] = (uint8_t)name[0];
     t->id.b[0] = ++ids_given;
+    patterns.version++;
 }
 
 void topic_set(const char *name, int32_t parts) {
@@ -53,6 +100,7 @@ void topic_set(const char *name, int32_t parts) {
         topic_recreate(name);
         t = topic_named(str_of(name), false);
     }
+    patterns.version += (t->parts_count > 0) != (parts > 0);
     t->parts_count = parts;
 }
 
@@ -161,6 +209,8 @@ static void described_done(struct group_call *call) {
     struct group_member_view m;
     while (group_members_next(&d->members, &m)) {
         text_add(text, sizeof text, " %.*s:%d ", m.id.len, m.id.ptr, m.epoch);
+        if (m.pattern.len > 0)
+            text_add(text, sizeof text, "%.*s ", m.pattern.len, m.pattern.ptr);
         parts_add(text, sizeof text, m.assigned);
         text_add(text, sizeof text, ">");
         parts_add(text, sizeof text, m.target);

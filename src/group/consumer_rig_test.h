@@ -8,6 +8,9 @@
 void topics_clear(struct rig *r); /* also tells the settings where to look: before rig_start */
 void topic_set(const char *name, int32_t parts);
 void topic_recreate(const char *name);
+/* Patterns are POSIX's here, and match whole names. Not known: not yet; full: there is no room for one. */
+void patterns_set(bool known, bool full);
+int patterns_resolved(void); /* how often the topics of one were told */
 
 struct beaten {
     struct group_consumer_heartbeat h;
@@ -25,6 +28,6 @@ struct beat_how {
 enum group_outcome consumer_beat(struct rig *r, struct beaten *x, struct beat_how how);
 #define CBEAT(r, x, ...) consumer_beat((r), (x), (struct beat_how){__VA_ARGS__})
 
-/* "Stable uniform 3 3 a:2 t:0,1;>t:0,1;|b:..." : state, assignor, epochs; members with epoch, assigned > target. */
+/* "Stable uniform 3 3 a:2 t:0,1;>t:0,1;|b:..." : state, assignor, epochs; members with epoch, pattern, assigned > target. */
 const char *consumer_described(struct rig *r, const char *group);
 #endif

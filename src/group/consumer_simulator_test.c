@@ -1,7 +1,7 @@
 /*
  * Random histories of a consumer group (KIP-848) in virtual time: clients as Kafka's Java client behave, with heartbeats and answers
  * that are late or lost, revocations that take their time, deaths, static members that come back, topics that grow and are made again,
- * and restarts. After every step no two members own one partition, by their own word or the coordinator's, and group epochs only grow; when
+ * patterns whose topics are known late, and restarts. After every step no two members own one partition, by their own word or the coordinator's, and group epochs only grow; when
  * the disturbances end the group is Stable and every partition is owned, by exactly one member that subscribes to it. Then nothing is left.
  *
  * The seed of a failure is printed; GROUP_SEED=n replays it alone, GROUP_HISTORIES=n runs so many.
@@ -14,7 +14,8 @@
 
 #define HISTORIES  10000
 #define CLIENTS    6
-#define TOPICS     2
+#define TOPICS     3
+#define ALL_TOPICS 7 /* as bits */
 #define PARTS_MAX  9
 #define EVENTS_MAX 200
 
@@ -22,7 +23,7 @@ struct owns {
     bool part[TOPICS][PARTS_MAX];
 };
 
-enum event_kind { EVENT_WAKE, EVENT_REQUEST, EVENT_ANSWER, EVENT_REVOKED, EVENT_MISCHIEF };
+enum event_kind { EVENT_WAKE, EVENT_REQUEST, EVENT_ANSWER, EVENT_REVOKED, EVENT_MISCHIEF, EVENT_LIST };
 
 struct event {
     int64_t at_ms;
@@ -53,7 +54,8 @@ struct client {
     int life, number; /* of its member id */
     char instance[16];
     bool up, leaves;
-    int subscribes; /* bits */
+    int subscribes; /* bits: the topics that it names */
+    int pattern;    /* and one of the patterns */
     enum { NO_TASTE, UNIFORM, RANGE } taste;
     int32_t rebalance_ms;
     int32_t epoch;
@@ -74,6 +76,8 @@ static struct {
     struct event events[EVENTS_MAX];
     int events_count;
     int32_t parts[TOPICS], versions[TOPICS];
+    int listed;           /* bits: the topics that patterns are matched with */
+    int64_t list_version; /* 0: not yet */
     int32_t epoch;
     bool calm;
     int64_t steps;
@@ -91,7 +95,11 @@ static struct {
             fail_msg("seed %" PRIu64 " (GROUP_SEED replays it): %s, line %d", sim.seed, #cond, __LINE__); \
     } while (0)
 
-static const char *const topic_names[TOPICS] = {"t", "u"};
+static const char *const topic_names[TOPICS] = {"t", "u", "tt"};
+static const struct {
+    const char *text;
+    int topics; /* bits: those that it matches */
+} patterns[] = {{"", 0}, {"t.*", 5}, {".*", ALL_TOPICS}, {"u|v", 2}};
 
 static uint32_t dice(uint32_t sides) {
     sim.state ^= sim.state << 13;
@@ -122,6 +130,41 @@ static bool find_topic(void *ctx, struct str name, struct group_topic *out) {
         }
     }
     return false;
+}
+
+static int topics_there(void) {
+    int there = 0;
+    for (int i = 0; i < TOPICS; i++)
+        there |= (sim.parts[i] > 0) << i;
+    return there;
+}
+
+static enum group_pattern find_pattern(void *ctx, struct str pattern, struct group_matches *out) {
+    static struct str names[TOPICS];
+    (void)ctx;
+    size_t which = 1;
+    while (!str_equal(pattern, str_of(patterns[which].text)))
+        which++;
+    if (sim.list_version == 0)
+        return GROUP_PATTERN_NOT_KNOWN_YET;
+    out->count = 0;
+    for (int i = 0; i < TOPICS; i++) {
+        if (patterns[which].topics & sim.listed & 1 << i)
+            names[out->count++] = str_of(topic_names[i]);
+    }
+    out->names = names;
+    out->version = sim.list_version;
+    return GROUP_PATTERN_KNOWN;
+}
+
+static void list_topics(void) {
+    sim.listed = topics_there();
+    sim.list_version++;
+    coordinator_topics_changed(sim.rig.c);
+}
+
+static int reads(const struct client *c) {
+    return c->subscribes | patterns[c->pattern].topics;
 }
 
 /* --- events -------------------------------------------------------------------------------------------------------------------- */
@@ -216,6 +259,7 @@ static void fill_topics(struct client *c) {
     struct beat *b = &c->beat;
     b->h.topics = b->topics;
     b->h.topics_count = 0;
+    b->h.regex = str_of(patterns[c->pattern].text);
     for (int i = 0; i < TOPICS; i++) {
         if (c->subscribes & 1 << i)
             b->topics[b->h.topics_count++] = str_of(topic_names[i]);
@@ -352,6 +396,11 @@ static void restart(void) {
     sim.epoch = 0;
 }
 
+static void subscription_change(struct client *c) {
+    c->pattern = chance(50) ? 0 : (int)dice(COUNT_OF(patterns));
+    c->subscribes = c->pattern ? (int)dice(ALL_TOPICS + 1) : 1 + (int)dice(ALL_TOPICS);
+}
+
 static void mischief(void) {
     struct client *c = &sim.clients[dice(CLIENTS)];
     int topic = (int)dice(TOPICS);
@@ -364,15 +413,17 @@ static void mischief(void) {
         sim.versions[topic]++;
         sim.parts[topic] = 1 + (int32_t)dice(PARTS_MAX);
         coordinator_topics_changed(sim.rig.c);
+        event_add(dice(8000), EVENT_LIST, NULL, 0);
         break;
     case 2: /* it grows, or goes */
         sim.parts[topic] += sim.parts[topic] < PARTS_MAX;
         if (chance(10))
             sim.parts[topic] = 0;
         coordinator_topics_changed(sim.rig.c);
+        event_add(dice(8000), EVENT_LIST, NULL, 0);
         break;
     case 3:
-        c->subscribes = 1 + (int)dice(3);
+        subscription_change(c);
         c->must_say_all = true;
         c->news++;
         break;
@@ -446,7 +497,7 @@ static bool is_settled(void) {
     for (int topic = 0; topic < TOPICS; topic++) {
         int subscribers = 0;
         for (int i = 0; i < CLIENTS; i++)
-            subscribers += sim.clients[i].subscribes >> topic & 1;
+            subscribers += reads(&sim.clients[i]) >> topic & 1;
         for (int part = 0; part < PARTS_MAX; part++) {
             if (sim.owners[topic][part] != (subscribers > 0 && part < sim.parts[topic]))
                 return false;
@@ -459,7 +510,7 @@ static bool is_settled(void) {
             return false;
         for (int topic = 0; topic < TOPICS; topic++) {
             for (int part = 0; part < PARTS_MAX; part++)
-                SIM(!c->owns.part[topic][part] || (c->subscribes >> topic & 1));
+                SIM(!c->owns.part[topic][part] || (reads(c) >> topic & 1));
         }
     }
     return true;
@@ -483,6 +534,8 @@ static void step(void) {
     if (e.kind == EVENT_MISCHIEF) {
         if (!sim.calm)
             mischief();
+    } else if (e.kind == EVENT_LIST) {
+        list_topics();
     } else if (c->life == e.life) {
         if (e.kind == EVENT_WAKE && e.serial == c->wakes && c->beat.serial == 0) {
             c->up = true;
@@ -507,15 +560,21 @@ static void begin(uint64_t seed) {
     sim.state = seed * 0x9e3779b97f4a7c15u + 1;
     rig_settings(&sim.rig);
     sim.rig.settings.topic_find = find_topic;
+    sim.rig.settings.pattern_find = find_pattern;
     sim.rig.settings.consumer_session_ms = 15000;
     sim.rig.settings.consumer_refresh_ms = 20000;
     rig_start(&sim.rig);
     for (int i = 0; i < TOPICS; i++)
-        sim.parts[i] = 1 + (int32_t)dice(PARTS_MAX);
+        sim.parts[i] = chance(30) ? 0 : 1 + (int32_t)dice(PARTS_MAX);
     int taste = (int)dice(4);
+    bool alike = chance(50);
     for (int i = 0; i < CLIENTS; i++) {
         struct client *c = &sim.clients[i];
-        c->subscribes = chance(50) ? 3 : 1 + (int)dice(3);
+        subscription_change(c);
+        if (alike) {
+            c->subscribes = sim.clients[0].subscribes;
+            c->pattern = sim.clients[0].pattern;
+        }
         c->taste = taste == 3 ? dice(3) : (unsigned)taste;
         c->rebalance_ms = 3000 + (int32_t)dice(10000);
         c->must_say_all = true;
@@ -524,6 +583,7 @@ static void begin(uint64_t seed) {
         wake(c, dice(4000));
     }
     event_add(1000, EVENT_MISCHIEF, NULL, 0);
+    event_add(dice(10000), EVENT_LIST, NULL, 0);
 }
 
 static int64_t history(uint64_t seed) {
@@ -532,6 +592,7 @@ static int64_t history(uint64_t seed) {
     while (sim.rig.now < disturbed_ms)
         step();
     sim.calm = true;
+    list_topics();
     int64_t calm_ms = sim.rig.now + 150000;
     do {
         SIM(sim.rig.now < calm_ms);

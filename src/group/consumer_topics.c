@@ -1,4 +1,4 @@
-/* The topics of a consumer group: names that members subscribed to, and what stands behind them now. */
+/* The topics of a consumer group: names and patterns that members subscribed with, and what stands behind them now. */
 #include "group/consumer.h"
 
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static void name_leave_slot(struct consumer_group *g, struct consumer_name *n) {
     n->slot = -1;
 }
 
-/* One more subscribes to it. NULL: out of memory. */
+/* One more refers to it. NULL: out of memory. */
 static struct consumer_name *name_ref(struct consumer_group *g, struct str name) {
     struct consumer_name *n = sorted_find(&g->names, compare_name, &name);
     if (!n) {
@@ -124,47 +124,111 @@ static struct consumer_name *name_ref(struct consumer_group *g, struct str name)
         n->slot = -1;
         sorted_put(&g->names, sorted_place(&g->names, compare_name, &n->name), n);
     }
-    n->subscribers_count++;
+    n->refs++;
     return n;
 }
 
 static void name_unref(struct consumer_group *g, struct consumer_name *n) {
-    if (--n->subscribers_count > 0)
+    if (--n->refs > 0)
         return;
     name_leave_slot(g, n);
     sorted_take(&g->names, sorted_place(&g->names, compare_name, &n->name), 1);
     keep_free(g->g.c, n);
 }
 
-bool consumer_topics_make(struct consumer_group *g, const struct str *topics, int32_t count,
-                          struct consumer_name ***out, int32_t *count_out) {
-    struct consumer_name **made = keep_take(g->g.c, (size_t)count * sizeof(struct consumer_name *));
-    if (!made)
+bool consumer_names_make(struct consumer_group *g, const struct str *names, int32_t count,
+                         struct names *out) {
+    struct names made = {keep_take(g->g.c, (size_t)count * sizeof *made.at), 0};
+    if (!made.at)
         return false;
-    for (int32_t i = 0; i < count; i++) {
-        made[i] = name_ref(g, topics[i]);
-        if (!made[i]) {
-            consumer_topics_drop(g, made, i);
+    while (made.count < count) {
+        made.at[made.count] = name_ref(g, names[made.count]);
+        if (!made.at[made.count]) {
+            consumer_names_drop(g, &made);
             return false;
         }
+        made.count++;
     }
-    qsort(made, (size_t)count, sizeof(struct consumer_name *), compare_rows);
+    qsort(made.at, (size_t)count, sizeof *made.at, compare_rows);
     int32_t kept = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (kept > 0 && made[kept - 1] == made[i])
-            name_unref(g, made[i]);
+        if (kept > 0 && made.at[kept - 1] == made.at[i])
+            name_unref(g, made.at[i]);
         else
-            made[kept++] = made[i];
+            made.at[kept++] = made.at[i];
     }
+    made.count = kept;
     *out = made;
-    *count_out = kept;
     return true;
 }
 
-void consumer_topics_drop(struct consumer_group *g, struct consumer_name **topics, int32_t count) {
-    for (int32_t i = 0; i < count; i++)
-        name_unref(g, topics[i]);
-    keep_free(g->g.c, topics);
+void consumer_names_drop(struct consumer_group *g, struct names *names) {
+    for (int32_t i = names->count; i-- > 0;) /* from the end of the sorted table: cheap where these are all */
+        name_unref(g, names->at[i]);
+    keep_free(g->g.c, names->at);
+    *names = (struct names){0};
+}
+
+/* --- patterns ------------------------------------------------------------------------------------------------------------------ */
+
+static int compare_pattern(const void *key, const void *row) {
+    return str_compare(*(const struct str *)key, ((const struct consumer_pattern *)row)->text);
+}
+
+/* May the group have it? Its topics, if they are known, are looked up later. */
+static enum group_outcome pattern_check(const struct consumer_group *g, struct str text) {
+    const struct coordinator_settings *s = &g->g.c->settings;
+    struct group_matches ignored = {0};
+    switch (s->pattern_find ? s->pattern_find(s->ctx, text, &ignored) : GROUP_PATTERN_INVALID) {
+    case GROUP_PATTERN_INVALID:
+        return GROUP_INVALID_REGULAR_EXPRESSION;
+    case GROUP_PATTERN_NOT_AVAILABLE:
+        return GROUP_NOT_AVAILABLE;
+    default:
+        return g->roster_bytes + text.len > s->roster_bytes_max ? GROUP_MAX_SIZE_REACHED : GROUP_OK;
+    }
+}
+
+enum group_outcome consumer_pattern_ref(struct consumer_group *g, struct str text,
+                                        struct consumer_pattern **out) {
+    struct consumer_pattern *p = sorted_find(&g->patterns, compare_pattern, &text);
+    if (!p) {
+        enum group_outcome outcome = pattern_check(g, text);
+        if (outcome)
+            return outcome;
+        if (sorted_reserve(&g->patterns, 1))
+            return GROUP_NOT_AVAILABLE;
+        p = keep_take(g->g.c, sizeof *p + (size_t)text.len);
+        if (!p)
+            return GROUP_NOT_AVAILABLE;
+        memcpy(p + 1, text.ptr, (size_t)text.len);
+        p->text = (struct str){(char *)(p + 1), text.len};
+        sorted_put(&g->patterns, sorted_place(&g->patterns, compare_pattern, &p->text), p);
+        g->roster_bytes += text.len;
+    }
+    p->subscribers_count++;
+    *out = p;
+    return GROUP_OK;
+}
+
+void consumer_pattern_unref(struct consumer_group *g, struct consumer_pattern *p) {
+    if (!p || --p->subscribers_count > 0)
+        return;
+    consumer_names_drop(g, &p->topics);
+    sorted_take(&g->patterns, sorted_place(&g->patterns, compare_pattern, &p->text), 1);
+    g->roster_bytes -= p->text.len;
+    keep_free(g->g.c, p);
+}
+
+struct consumer_name *member_topics_next(struct member_topics *it) {
+    const struct names none = {0}, *named = &it->m->topics;
+    const struct names *matched = it->m->pattern ? &it->m->pattern->topics : &none;
+    struct consumer_name *a = it->named < named->count ? named->at[it->named] : NULL;
+    struct consumer_name *b = it->matched < matched->count ? matched->at[it->matched] : NULL;
+    int order = !a ? 1 : !b ? -1 : str_compare(a->name, b->name);
+    it->named += a && order <= 0;
+    it->matched += b && order >= 0;
+    return order <= 0 ? a : b;
 }
 
 /* --- looking up ---------------------------------------------------------------------------------------------------------------- */
@@ -192,7 +256,27 @@ static bool name_refresh(struct consumer_group *g, struct consumer_name *n, bool
     return true;
 }
 
+/* Its topics, if other ones are known than last time. */
+static bool pattern_refresh(struct consumer_group *g, struct consumer_pattern *p, bool *changed) {
+    const struct coordinator_settings *s = &g->g.c->settings;
+    struct group_matches matches = {.version = p->version};
+    struct names topics;
+    if (s->pattern_find(s->ctx, p->text, &matches) != GROUP_PATTERN_KNOWN || matches.version == p->version)
+        return true;
+    if (!consumer_names_make(g, matches.names, matches.count, &topics))
+        return false;
+    *changed = *changed || !names_same(&topics, &p->topics);
+    consumer_names_drop(g, &p->topics);
+    p->topics = topics;
+    p->version = matches.version;
+    return true;
+}
+
 bool consumer_refresh(struct consumer_group *g, bool *changed) {
+    for (size_t i = 0; i < g->patterns.count; i++) {
+        if (!pattern_refresh(g, g->patterns.rows[i], changed))
+            return false;
+    }
     for (size_t i = 0; i < g->names.count; i++) {
         if (!name_refresh(g, g->names.rows[i], changed))
             return false;

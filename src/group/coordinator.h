@@ -43,7 +43,7 @@ enum group_outcome {
     GROUP_UNRELEASED_INSTANCE,        /* 111 */
     GROUP_UNSUPPORTED_ASSIGNOR,       /* 112 */
     GROUP_STALE_EPOCH,                /* 113 */
-    GROUP_INVALID_REGULAR_EXPRESSION, /* 128: subscriptions by pattern are not served */
+    GROUP_INVALID_REGULAR_EXPRESSION, /* 128 */
     GROUP_CANCELED,                   /* none: coordinator_cancel; nobody waits for an answer */
 };
 
@@ -72,6 +72,22 @@ struct group_topic {
     int32_t parts_count;
 };
 
+/* What is known of a pattern that members subscribe with. */
+enum group_pattern {
+    GROUP_PATTERN_INVALID,
+    GROUP_PATTERN_NOT_AVAILABLE, /* no room or no memory for one more */
+    GROUP_PATTERN_NOT_KNOWN_YET, /* it is valid; coordinator_topics_changed tells when its topics are known */
+    GROUP_PATTERN_KNOWN,
+};
+
+/* The topics that a pattern matches. */
+struct group_matches {
+    int64_t
+        version; /* in: of the last answer, 0: there was none. out: another one: names are set, and may be other ones */
+    const struct str *names; /* each once; valid until the next call of a callback */
+    int32_t count;
+};
+
 /*
  * Limits and ways out. All times in ms. coordinator_settings_default fills in what D11-80 says; `random` has no default.
  */
@@ -97,6 +113,9 @@ struct coordinator_settings {
     bool (*topic_find)(void *ctx, struct str name, struct group_topic *out);
     /* Whether a group has committed offsets, from memory. NULL: those have in which somebody has committed since they are here. */
     bool (*has_offsets)(void *ctx, struct str group);
+    /* For consumer groups: the topics that a pattern (SubscribedTopicRegex, not empty) matches, from what is known without waiting. Asked
+     * once for each pattern of a group when its topics are looked up. NULL: no pattern is valid. */
+    enum group_pattern (*pattern_find)(void *ctx, struct str pattern, struct group_matches *out);
     void *ctx; /* of all; borrowed */
 };
 
@@ -154,12 +173,24 @@ struct group_member_view {
     struct bytes assignment;             /* classic */
     int32_t epoch;                       /* consumer; also for the next ones */
     int32_t topics_count;                /* names it subscribed to: group_member_topic */
+    struct str pattern;                  /* that it subscribed with; length 0: none */
     struct group_parts assigned, target; /* what it has, what it is to have */
     const struct group_member *member;   /* the coordinator's own */
 };
 
-/* The nth (0..topics_count-1) topic that a member of a consumer group subscribed to. */
+/* The nth (0..topics_count-1) topic that a member of a consumer group subscribed to by its name. */
 struct str group_member_topic(const struct group_member_view *view, int32_t nth);
+
+/* What a member of a consumer group reads, ascending, each once: topics that it named, and those that its pattern matches. Begin with {view}. */
+struct group_member_topics {
+    const struct group_member_view *view;
+    int32_t named, matched; /* the coordinator's own */
+};
+
+/* The next one; false: that was all that is known. */
+bool group_member_topics_next(struct group_member_topics *topics, struct str *out);
+/* Whether that is all there is: not while its pattern has not been resolved yet. */
+bool group_member_topics_known(const struct group_member_view *view);
 
 /* Members, by ascending id. Zeroed: none. */
 struct group_members {
@@ -264,7 +295,7 @@ struct group_consumer_heartbeat {
     int32_t rebalance_ms; /* -1: as before */
     const struct str *topics;
     int32_t topics_count; /* -1: as before */
-    struct str regex;     /* length -1 or 0: none */
+    struct str regex;     /* length -1: as before; 0: no pattern any more */
     struct str assignor;  /* length -1: as before, or the server's choice */
     const struct group_topic_parts *owned;
     int32_t owned_count; /* -1: as before */
@@ -278,7 +309,7 @@ struct group_consumer_heartbeat {
 void coordinator_consumer_heartbeat(struct coordinator *c, struct group_consumer_heartbeat *heartbeat,
                                     int64_t now_ms);
 
-/* Topics came, went or grew: consumer groups look theirs up again with their next heartbeat. */
+/* Topics came, went or grew, or those of a pattern became known: consumer groups look theirs up again with their next heartbeat. */
 void coordinator_topics_changed(struct coordinator *c);
 
 /*

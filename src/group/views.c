@@ -54,7 +54,8 @@ static void view_classic(const struct classic_member *m, bool hide, struct group
 
 static void view_consumer(const struct consumer_member *m, struct group_member_view *out) {
     out->epoch = m->epoch;
-    out->topics_count = m->topics_count;
+    out->topics_count = m->topics.count;
+    out->pattern = m->pattern ? m->pattern->text : STR("");
     out->assigned = parts_view(m->m.group, &m->assigned);
     out->target = parts_view(m->m.group, &m->target);
 }
@@ -72,6 +73,7 @@ bool group_members_next(struct group_members *members, struct group_member_view 
             .client_id = m->client_id,
             .client_host = m->host,
             .rack = m->rack,
+            .pattern = STR(""),
             .member = m,
         };
         if (classic)
@@ -85,7 +87,24 @@ bool group_members_next(struct group_members *members, struct group_member_view 
 
 struct str group_member_topic(const struct group_member_view *view, int32_t nth) {
     const struct consumer_member *m = container_of(view->member, const struct consumer_member, m);
-    return m->topics[nth]->name;
+    return m->topics.at[nth]->name;
+}
+
+bool group_member_topics_next(struct group_member_topics *topics, struct str *out) {
+    struct member_topics it = {.m = container_of(topics->view->member, const struct consumer_member, m),
+                               .named = topics->named,
+                               .matched = topics->matched};
+    const struct consumer_name *name = member_topics_next(&it);
+    topics->named = it.named;
+    topics->matched = it.matched;
+    if (name)
+        *out = name->name;
+    return name;
+}
+
+bool group_member_topics_known(const struct group_member_view *view) {
+    const struct consumer_member *m = container_of(view->member, const struct consumer_member, m);
+    return !m->pattern || m->pattern->version != 0;
 }
 
 /* --- DescribeGroups: D11-60 ---------------------------------------------------------------------------------------------------- */

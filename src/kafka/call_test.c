@@ -4,9 +4,10 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "kafka/group_topics.h"
+#include "kafka/group_patterns.h"
 #include "net/budget.h"
 #include "net/loop.h"
+#include "net/work.h"
 #include "wire/codec.h"
 
 #define ARENA_BYTES (1 << 20)
@@ -225,6 +226,10 @@ static bool fake_topic_find(void *ctx, struct str name, struct group_topic *out)
     return group_topics_find(ctx, name, out);
 }
 
+static enum group_pattern fake_pattern_find(void *ctx, struct str pattern, struct group_matches *out) {
+    return group_patterns_find(group_topics_patterns(ctx), pattern, out);
+}
+
 static void call_make_groups(struct call *c) {
     const struct group_topics_settings topics = {&c->backend, c->loop, &c->kafka.groups};
     CHECK_EQ(group_topics_new(&topics, &c->kafka.group_topics), ST_OK);
@@ -233,6 +238,7 @@ static void call_make_groups(struct call *c) {
     settings.initial_delay_ms = 0;
     settings.random = fake_random;
     settings.topic_find = fake_topic_find;
+    settings.pattern_find = fake_pattern_find;
     settings.ctx = c->kafka.group_topics;
     CHECK_EQ(groups_new(&settings, c->loop, &c->kafka.groups), ST_OK);
 }
@@ -259,6 +265,7 @@ void call_open(struct call *c, const struct backend_ops *ops) {
     CHECK_EQ(budget_new(64 << 20, &c->kafka.settings.budget), ST_OK);
     CHECK_EQ(loop_new(0, &c->loop), ST_OK);
     CHECK_EQ(loop_start(c->loop), ST_OK);
+    CHECK_EQ(work_start(1), ST_OK);
     call_make_groups(c);
     call_make_session(c);
 }
@@ -381,6 +388,8 @@ const void *call_run(struct call *c, int16_t key, int16_t version, const void *i
 void call_close(struct call *c) {
     if (c->r.api)
         on_loop(c, call_forget);
+    if (c->owns_server)
+        work_stop();
     loop_stop(c->loop);
     if (c->owns_server) {
         groups_free(c->kafka.groups);

@@ -1,6 +1,8 @@
 /* The handlers of consumer groups (KIP-848): what reaches the coordinator, and how its answers look. */
 #include "kafka/call_test.h"
 
+#include "base/clock.h"
+
 #define HERE_PARTS 3 /* of the backend's topic "here" */
 
 static struct str here = {"here", 4};
@@ -118,8 +120,10 @@ TEST(a_refused_heartbeat_says_why_and_nothing_else) { /* D11-90, D11-91 */
          "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."},
         {"g", "m", NULL, NULL, NULL, "nope", 0, 1, 1, 0, 112,
          "ServerAssignor nope is not supported. Supported assignors: uniform, range."},
-        {"g", "m", NULL, NULL, "a.*", NULL, 0, 1, -1, 0, 128,
-         "This server has no subscriptions by SubscribedTopicRegex."},
+        {"g", "m", NULL, NULL, "a(", NULL, 0, 1, -1, 0, 128,
+         "SubscribedTopicRegex `a(` is not a valid regular expression: missing closing )."},
+        {"nope", "m", NULL, NULL, "a(", NULL, 3, -1, -1, -1, 25, "Member m is not a member of group nope."},
+        {"nope", "m", NULL, NULL, "a(", NULL, -1, -1, -1, -1, 25, "Member m is not a member of group nope."},
         {"nope", "m", NULL, NULL, NULL, NULL, 3, -1, -1, -1, 25, "Member m is not a member of group nope."},
         {"nope", "m", NULL, NULL, NULL, NULL, -1, -1, -1, -1, 25, "Member m is not a member of group nope."},
         {"g", "other", NULL, NULL, NULL, NULL, 1, -1, -1, -1, 25, "Member other is not a member of group g."},
@@ -265,6 +269,32 @@ TEST(a_description_has_what_members_read_have_and_are_to_have) { /* D11-98 */
         CHECK_EQ(out->groups[2].error_code, 24);
         call_close(&c);
     }
+}
+
+TEST(a_member_with_a_pattern_gets_its_topics_with_a_later_heartbeat) { /* D11-99 */
+    struct str group = STR("g");
+    struct consumer_group_describe_req describe = {.group_ids = {&group, 1}};
+    struct consumer_group_heartbeat_req in = join_of("m");
+    struct call c;
+    call_open(&c, &call_managing);
+    in.subscribed_topic_names = (struct strs){NULL, -1};
+    in.subscribed_topic_regex = STR("^h.*e$|nothing");
+    const struct consumer_group_heartbeat_res *out = beat(&c, 1, &in);
+    CHECK_EQ(out->error_code, 0);
+    int64_t until_ms = clock_ms() + 20000;
+    in = beat_of("m", out->member_epoch);
+    while (!out->assignment || out->assignment->topic_partitions_count == 0) {
+        CHECK(clock_ms() < until_ms);
+        out = beat(&c, 1, &in); /* the topics are listed and matched meanwhile */
+        CHECK_EQ(out->error_code, 0);
+    }
+    CHECK_EQ(out->assignment->topic_partitions_count, 1);
+    CHECK_EQ(out->assignment->topic_partitions[0].topic_id.b[0], 2);
+    CHECK_EQ(out->assignment->topic_partitions[0].partitions.count, HERE_PARTS);
+    const struct consumer_group_describe_res *seen = call_run(&c, CONSUMER_GROUP_DESCRIBE, 1, &describe);
+    CHECK_EQ(seen->groups[0].members[0].subscribed_topic_names.count, 0);
+    CHECK(str_equal(seen->groups[0].members[0].subscribed_topic_regex, STR("^h.*e$|nothing")));
+    call_close(&c);
 }
 
 /* ---- the offsets of its members ---- */

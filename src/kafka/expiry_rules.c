@@ -32,12 +32,16 @@ static void topic_is_read(struct expiry_pick *pick, struct str topic) {
 static bool member_topics_are_read(const struct group_describe *d, const struct group_member_view *member,
                                    struct expiry_pick *pick) {
     struct subscription s = subscription_of(member->metadata);
+    struct group_member_topics topics = {.view = member};
     struct str topic;
-    for (int32_t i = 0; d->type == GROUP_CONSUMER && i < member->topics_count; i++)
-        topic_is_read(pick, group_member_topic(member, i));
-    while (d->type == GROUP_CLASSIC && subscription_next(&s, &topic))
+    if (d->type == GROUP_CONSUMER) {
+        while (group_member_topics_next(&topics, &topic))
+            topic_is_read(pick, topic);
+        return group_member_topics_known(member);
+    }
+    while (subscription_next(&s, &topic))
         topic_is_read(pick, topic);
-    return d->type == GROUP_CONSUMER || s.is_whole;
+    return s.is_whole;
 }
 
 void expiry_pick(const struct group_describe *d, struct expiry_pick *pick) {

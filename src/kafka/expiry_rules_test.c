@@ -32,6 +32,17 @@ static bool fake_topic(void *ctx, struct str name, struct group_topic *out) {
     return true;
 }
 
+/* "b.*" matches the topic b; of others it isn't known yet. */
+static enum group_pattern fake_pattern(void *ctx, struct str pattern, struct group_matches *out) {
+    static const struct str b = {"b", 1};
+    (void)ctx;
+    if (!str_equal(pattern, STR("b.*")))
+        return GROUP_PATTERN_NOT_KNOWN_YET;
+    if (out)
+        *out = (struct group_matches){.version = 1, .names = &b, .count = 1};
+    return GROUP_PATTERN_KNOWN;
+}
+
 static bool fake_has_offsets(void *ctx, struct str group) {
     (void)ctx;
     (void)group;
@@ -44,6 +55,7 @@ static void rig_open(void) {
     settings.initial_delay_ms = 0;
     settings.random = fake_random;
     settings.topic_find = fake_topic;
+    settings.pattern_find = fake_pattern;
     settings.has_offsets = fake_has_offsets;
     rig = (struct rig){.now = 5000};
     CHECK_EQ(coordinator_new(&settings, &rig.c), ST_OK);
@@ -99,8 +111,8 @@ static void leave(void) {
 }
 
 /* Of a consumer group: joins with epoch 0, leaves with -1. */
-static void heartbeat(int32_t epoch, const char *topic) {
-    struct str name = str_of(topic);
+static void heartbeat_with(int32_t epoch, const char *topic, struct str pattern) {
+    struct str name = str_of(topic ? topic : "");
     struct group_consumer_heartbeat h = {.call.done = sync_done,
                                          .group = STR("g"),
                                          .member = STR("m"),
@@ -111,11 +123,15 @@ static void heartbeat(int32_t epoch, const char *topic) {
                                          .epoch = epoch,
                                          .rebalance_ms = SESSION_MS,
                                          .topics = &name,
-                                         .topics_count = 1,
-                                         .regex = STR_NULL,
+                                         .topics_count = topic ? 1 : 0,
+                                         .regex = pattern,
                                          .assignor = STR_NULL,
                                          .owned_count = epoch == 0 ? 0 : -1};
     coordinator_consumer_heartbeat(rig.c, &h, rig.now);
+}
+
+static void heartbeat(int32_t epoch, const char *topic) {
+    heartbeat_with(epoch, topic, STR_NULL);
 }
 
 /* ---- looks ---- */
@@ -270,6 +286,17 @@ TEST(of_a_consumer_group_go_those_of_topics_that_nobody_reads_and_when_it_is_emp
     rig.now += 1;
     CHECK_TEXT(picked(all_old), "a0 a1 b0 b1");
     CHECK_EQ(rig.describe.type, GROUP_CONSUMER);
+    rig_close();
+}
+
+TEST(topics_that_a_pattern_matches_are_read) {
+    rig_open();
+    heartbeat_with(0, NULL, STR("b.*"));
+    CHECK_TEXT(picked(all_old), "a0 a1");
+    rig_close();
+    rig_open();
+    heartbeat_with(0, "b", STR("not known yet"));
+    CHECK_TEXT(picked(all_old), "");
     rig_close();
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/sorted.h"
+#include "kafka/group_patterns.h"
 #include "kafka/topic_name.h"
 
 #define NEVER_MS       INT64_MIN
@@ -19,9 +20,10 @@ struct topic_row {
 
 struct group_topics {
     struct group_topics_settings settings;
-    struct sorted rows; /* struct topic_row *, by name; owned */
-    int64_t now_ms;     /* the latest that was said */
-    int64_t tend_ms;    /* before then nothing is looked up */
+    struct group_patterns *patterns; /* owned */
+    struct sorted rows;              /* struct topic_row *, by name; owned */
+    int64_t now_ms;                  /* the latest that was said */
+    int64_t tend_ms;                 /* before then nothing is looked up */
     _Atomic int32_t stirred;
     int32_t stirred_seen;
     _Atomic bool stopping;
@@ -36,6 +38,11 @@ enum status group_topics_new(const struct group_topics_settings *settings, struc
     if (!t)
         return ST_NO_MEMORY;
     t->settings = *settings;
+    enum status st = group_patterns_new(settings, t, &t->patterns);
+    if (st) {
+        group_topics_free(t);
+        return st;
+    }
     *out = t;
     return ST_OK;
 }
@@ -46,17 +53,25 @@ void group_topics_free(struct group_topics *t) {
     for (size_t i = 0; i < t->rows.count; i++)
         mem_free(t->rows.rows[i]);
     sorted_release(&t->rows);
+    group_patterns_free(t->patterns);
     arena_release(&t->arena);
     mem_free(t);
 }
 
 void group_topics_stir(struct group_topics *t) {
-    if (t)
-        atomic_fetch_add(&t->stirred, 1);
+    if (!t)
+        return;
+    atomic_fetch_add(&t->stirred, 1);
+    group_patterns_stir(t->patterns);
 }
 
 void group_topics_stop(struct group_topics *t) {
     atomic_store(&t->stopping, true);
+    group_patterns_stop(t->patterns);
+}
+
+struct group_patterns *group_topics_patterns(struct group_topics *t) {
+    return t->patterns;
 }
 
 /* ---- rows ---- */
@@ -193,6 +208,7 @@ static void rows_stir(struct group_topics *t) {
 
 void group_topics_tend(struct group_topics *t, int64_t now_ms) {
     t->now_ms = now_ms;
+    group_patterns_tend(t->patterns, now_ms);
     if (t->is_looking || now_ms < t->tend_ms || atomic_load(&t->stopping))
         return;
     t->tend_ms = now_ms + GROUP_TOPICS_TEND_MS;

@@ -23,6 +23,7 @@
 #define GROUP_TOPICS_LOOK_MAX     1000 /* names looked up in one round */
 #define GROUP_TOPICS_LOOK_WAIT_MS 3000 /* for the backend's answer */
 
+struct group_patterns;
 struct group_topics;
 
 /*
@@ -57,6 +58,9 @@ void group_topics_stir(struct group_topics *t);
 
 /* How many partitions of how many topics there are. */
 void group_parts_count(struct group_parts parts, int32_t *topics_out, int32_t *parts_out);
+
+/* Patterns over the same topics (kafka/group_patterns.h): with them tend, stir and stop. */
+struct group_patterns *group_topics_patterns(struct group_topics *t);
 
 /* No more look-ups: the server stops. Any thread. */
 void group_topics_stop(struct group_topics *t);

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kafka/group_topics.h"
+#include "kafka/group_patterns.h"
 #include "kafka/groups.h"
 #include "kafka/offset_expiry.h"
 #include "kafka/session.h"
@@ -67,6 +67,10 @@ static enum status kafka_make_expiry(struct kafka *k) {
     return settings.retention_ms > 0 ? offset_expiry_new(&settings, &k->offset_expiry) : ST_OK;
 }
 
+static enum group_pattern groups_pattern_find(void *ctx, struct str pattern, struct group_matches *out) {
+    return group_patterns_find(group_topics_patterns(((struct kafka *)ctx)->group_topics), pattern, out);
+}
+
 static enum status kafka_make_groups(struct kafka *k) {
     const struct group_topics_settings topics = {k->settings.backend, k->settings.loops[0], &k->groups};
     struct coordinator_settings settings;
@@ -77,6 +81,7 @@ static enum status kafka_make_groups(struct kafka *k) {
     settings.random = groups_random;
     settings.topic_find = groups_topic_find;
     settings.has_offsets = k->settings.backend->ops->group_has_offsets ? groups_has_offsets : NULL;
+    settings.pattern_find = groups_pattern_find;
     settings.ctx = k;
     enum status st = group_topics_new(&topics, &k->group_topics);
     if (!st)

@@ -396,6 +396,34 @@ class Scenarios:
         members.leave("c")
         self.report.saw("group-consumer", split="3+3", after_leave=6, records=len(members.seen))
 
+    def group_pattern(self):
+        """A subscription by pattern (KIP-848): a topic that is made later and matches is read too, another one is not."""
+        topic = self._topic("group-pattern")
+        self._numbered(topic, range(10))
+        member, assigned, seen = self.start(), set(), set()
+        member.join(topic + "-g", topic + "(-late.*)?", None, "pattern")
+
+        def has(partitions, numbers):
+            nonlocal assigned
+            assigned, records = member.poll(50, 300)
+            seen.update(int(record.value) for record in records)
+            return len(assigned) == partitions and seen == set(range(numbers))
+
+        eventually("the topic there is", lambda: has(1, 10), 40)
+        creator = self.driver if "create" in self.can else self.admin
+        creator.create(topic + "-other", 5)
+        creator.create(topic + "-later", 3)
+        self._await_partitions(topic + "-later", 3)
+        self._numbered(topic + "-later", range(10, 40), 3)
+        eventually("the topic that came", lambda: has(3, 40), 60)
+        member.leave()
+        member.close()
+        wrong = self.start()
+        wrong.join(topic + "-wrong", topic + r"(x)\1", None, "pattern")  # which no client refuses itself
+        refused = eventually("a refusal", lambda: error_of(wrong.poll, 1, 500).replace("none", ""), 20)
+        wrong.close()
+        self.report.saw("group-pattern", records=len(seen), assigned=len(assigned), refused=refused)
+
     def all(self):
         """(name, function) of everything this client can do."""
         can = self.can
@@ -428,6 +456,8 @@ class Scenarios:
             yield "group-split-cooperative", lambda: self.group_split("cooperative")
         if "consumer-protocol" in can:
             yield "group-consumer", self.group_consumer
+        if "pattern" in can:
+            yield "group-pattern", self.group_pattern
         if "static" in can:
             yield "group-static", self.group_static
         yield "auto-create", self.auto_create

@@ -1,7 +1,9 @@
 """Workers of Kafka Connect, and the files their connectors read and write."""
 
+import contextlib
 import json
 import os
+import threading
 import urllib.error
 import urllib.request
 
@@ -14,6 +16,7 @@ SETTINGS = {
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
     "offset.flush.interval.ms": 200,
     "plugin.path": f"{HOME}/connect/plugins",
+    "plugin.discovery": "service_load",
     "consumer.session.timeout.ms": 6000,
     "consumer.heartbeat.interval.ms": 500,
     "consumer.metadata.max.age.ms": 1000,
@@ -68,7 +71,7 @@ class Worker(Java):
     def position(self, connector):
         """How far a connector has committed; a source: bytes of its file, a sink: records of its topic."""
         found = (self.api(f"/connectors/{connector}/offsets") or {}).get("offsets")
-        return next(iter(value for key, value in found[0]["offset"].items())) if found else None
+        return next(iter(found[0]["offset"].values())) if found else None
 
 
 class Pipe:
@@ -90,6 +93,23 @@ class Pipe:
                 file.write(f"line {self.count}\n")
                 self.count += 1
 
+    @contextlib.contextmanager
+    def flowing(self):
+        """Lines are written all the time."""
+        stop = threading.Event()
+
+        def run():
+            while not stop.wait(0.02):
+                self.write(20)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
     def lines(self):
         return self.output.read_text().splitlines() if self.output.exists() else []
 
@@ -104,4 +124,4 @@ class Pipe:
     def committed(self, worker):
         """All was read and written, and that was committed: nothing is under way."""
         positions = [worker.position(name) for name in self.names]
-        return positions[0] == os.path.getsize(self.input) and positions[1] >= self.count
+        return positions[0] == os.path.getsize(self.input) and (positions[1] or 0) >= self.count

@@ -13,8 +13,8 @@ PLACES = ["given"] if GIVEN else ["embedded", "bridge"]
 class Place:
     """restart() ends the gateway and starts it again; a server that was given goes on."""
 
-    def __init__(self, bootstrap, gateway=None):
-        self.bootstrap, self.gateway = bootstrap, gateway
+    def __init__(self, name, bootstrap, gateway=None):
+        self.name, self.bootstrap, self.gateway = name, bootstrap, gateway
 
     def restart(self):
         if self.gateway:
@@ -27,10 +27,10 @@ def place(name, folder, **settings):
     """settings: the gateway's."""
     settings = {"GROUP_INITIAL_REBALANCE_DELAY_MS": 0, "AUTO_CREATE_TOPICS": "false"} | settings
     if name == "given":
-        yield Place(GIVEN)
+        yield Place(name, GIVEN)
     elif name == "embedded":
         with Server(str(folder), **settings) as server:
-            yield Place(server.bootstrap, server)
+            yield Place(name, server.bootstrap, server)
     else:
         with Bridge("0.12", str(folder), **settings) as bridge:
-            yield Place(bridge.bootstrap, bridge.gateway)
+            yield Place(name, bridge.bootstrap, bridge.gateway)

@@ -29,28 +29,31 @@ static const char *shown(const char *policy, const char *retention_ms, const cha
     return text;
 }
 
-static void open_accepting(bool accept_compact) {
-    rig_prepare(&rig, (struct rig_options){.version = IGGY_0_12_2});
+static void open_accepting(uint32_t version, bool accept_compact) {
+    rig_prepare(&rig, (struct rig_options){.version = version});
     rig.settings.accept_compact = accept_compact;
     rig_begin(&rig);
 }
 
 TEST(a_compacted_topic_keeps_everything_and_is_shown_as_compacted) {
-    open_accepting(true);
-    CHECK_TEXT(shown("compact", "8000", "5000000000"),
-               "retention.bytes=-1 retention.ms=-1 cleanup.policy=compact ");
-    rig_close(&rig);
+    const uint32_t versions[] = {IGGY_0_11, IGGY_0_12_2};
+    for (size_t i = 0; i < COUNT_OF(versions); i++) {
+        open_accepting(versions[i], true);
+        CHECK_TEXT(shown("compact", "8000", "5000000000"),
+                   "retention.bytes=-1 retention.ms=-1 cleanup.policy=compact ");
+        rig_close(&rig);
+    }
 }
 
 TEST(a_topic_that_is_compacted_and_deletes_has_its_retention) {
-    open_accepting(true);
+    open_accepting(IGGY_0_12_2, true);
     CHECK_TEXT(shown("compact,delete", "8000", "5000000000"),
                "retention.bytes=5000000000 retention.ms=8000 ");
     rig_close(&rig);
 }
 
 TEST(a_topic_that_keeps_everything_is_no_compacted_one_where_those_are_not_accepted) {
-    open_accepting(false);
+    open_accepting(IGGY_0_12_2, false);
     CHECK_TEXT(shown("delete", "-1", "-1"), "retention.bytes=-1 retention.ms=-1 ");
     rig_close(&rig);
 }

@@ -34,10 +34,16 @@ static void subscribed_to(struct offset_deleting *d, struct str topic) {
             d->subscribed[i] = true;
 }
 
-/* The topics in what a consumer sent with its join. False: it can't be read. */
-static bool subscription_read(struct offset_deleting *d, struct bytes metadata) {
-    struct subscription s = subscription_of(metadata);
+/* False: what the member reads is not known. */
+static bool subscription_read(struct offset_deleting *d, const struct group_member_view *member) {
+    struct subscription s = subscription_of(member->metadata);
+    struct group_member_topics topics = {.view = member};
     struct str topic;
+    if (d->describe.type == GROUP_CONSUMER) {
+        while (group_member_topics_next(&topics, &topic))
+            subscribed_to(d, topic);
+        return group_member_topics_known(member);
+    }
     while (subscription_next(&s, &topic))
         subscribed_to(d, topic);
     return s.is_whole;
@@ -54,21 +60,18 @@ static void describe_done(struct group_call *call) {
     struct offset_deleting *d = container_of(call, struct offset_deleting, describe.call);
     struct group_members members = d->describe.members;
     struct group_member_view view;
-    bool consumers = d->describe.type == GROUP_CONSUMER;
     d->out.error_code = kerr_of_group(call->outcome);
     if (call->outcome == GROUP_ID_NOT_FOUND && groups_list_problem(d->request, &d->listed))
         d->out.error_code = groups_list_problem(d->request, &d->listed);
     if (call->outcome != GROUP_OK || members.count == 0)
         return;
-    if (!consumers && !str_equal(d->describe.protocol_type, STR(CONSUMER_TYPE))) {
+    if (d->describe.type == GROUP_CLASSIC && !str_equal(d->describe.protocol_type, STR(CONSUMER_TYPE))) {
         d->out.error_code = KERR_NON_EMPTY_GROUP;
         return;
     }
     while (group_members_next(&members, &view)) {
-        if (!consumers && !subscription_read(d, view.metadata))
+        if (!subscription_read(d, &view))
             subscribed_to_all(d);
-        for (int32_t i = 0; consumers && i < view.topics_count; i++)
-            subscribed_to(d, group_member_topic(&view, i));
     }
 }
 

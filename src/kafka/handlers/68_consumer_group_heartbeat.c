@@ -1,20 +1,23 @@
 /*
  * ConsumerGroupHeartbeat, v0-v1 (KIP-848): a member of a consumer group comes, says what it reads and owns, is told what to have, and goes.
- * D11-90 to D11-97.
+ * D11-90 to D11-99.
  *
- *   consumer_group_heartbeat_handle -> [topics are named: backend_topics -> heartbeat_on_topics]
+ *   consumer_group_heartbeat_handle -> [it has a pattern: in the pool pattern_new -> heartbeat_on_checked]
+ *                                   -> [topics are named: backend_topics -> heartbeat_on_topics]
  *                                   -> [coordinator's loop] heartbeat_begin .. heartbeat_done: what it says is copied -> heartbeat_on_back: answer
  *
  * - The coordinator doesn't wait for topics: a heartbeat brings what it names, others look again from time to time (group_topics.h).
  * - An error has no member id and no interval, as on Kafka. From v1 on a member brings its id (KIP-1082).
- * - Subscriptions by pattern get 128.
+ * - Nor does it compile patterns, which may take milliseconds; what they match is known to later heartbeats (group_patterns.h).
  */
 #include "kafka/errors.h"
 #include "kafka/group_answer.h"
-#include "kafka/group_topics.h"
+#include "kafka/group_patterns.h"
 #include "kafka/groups.h"
+#include "kafka/pattern.h"
 #include "kafka/request.h"
 #include "kafka/topic_name.h"
+#include "net/work.h"
 
 #define LOOK_WAIT_MS   3000
 #define MEMBER_ID_FROM 1
@@ -24,6 +27,9 @@
 
 struct consumer_beating {
     struct request *request;
+    struct op checked; /* the pattern; its status is pattern_new's */
+    struct work work;
+    const char *pattern_problem;
     struct backend_topics topics; /* that it names; none: parts_count 0 */
     struct groups_call hop;
     struct group_consumer_heartbeat heartbeat;
@@ -33,6 +39,9 @@ struct consumer_beating {
 };
 
 static bool beating_take(struct consumer_beating *b);
+static void heartbeat_check(struct work *work);
+static void heartbeat_on_checked(struct op *op);
+static void heartbeat_find_topics(struct consumer_beating *b);
 static bool beating_look_up(struct consumer_beating *b);
 static void heartbeat_on_topics(struct op *op);
 static void heartbeat_ask(struct consumer_beating *b);
@@ -75,7 +84,8 @@ static const char *shape_problem(const struct request *r) {
     return in->member_epoch < -2 ? "MemberEpoch is invalid." : NULL;
 }
 
-static struct str error_text(struct request *r, int16_t code) {
+/* pattern_problem: what is wrong with the pattern, as far as that could be seen; NULL: nothing. */
+static struct str error_text(struct request *r, int16_t code, const char *pattern_problem) {
     const struct consumer_group_heartbeat_req *in = consumer_group_heartbeat_in(r);
     struct arena *a = &r->arena;
     switch (code) {
@@ -99,7 +109,9 @@ static struct str error_text(struct request *r, int16_t code) {
     case KERR_GROUP_MAX_SIZE_REACHED:
         return STR("The consumer group has reached its maximum capacity.");
     case KERR_INVALID_REGULAR_EXPRESSION:
-        return STR("This server has no subscriptions by SubscribedTopicRegex.");
+        return arena_printf(a, "SubscribedTopicRegex `%.*s` is not a valid regular expression: %s.",
+                            (int)in->subscribed_topic_regex.len, in->subscribed_topic_regex.ptr,
+                            pattern_problem ? pattern_problem : "matching takes too long");
     case KERR_INVALID_REQUEST:
         return STR("The heartbeat is larger than this server allows.");
     default:
@@ -128,7 +140,34 @@ void consumer_group_heartbeat_handle(struct request *r) {
     group_answer_init(&b->answer, ANSWER_BYTES_MAX);
     r->state = b;
     r->at_end = heartbeat_at_end;
-    if (!beating_take(b) || !beating_look_up(b))
+    if (!beating_take(b))
+        return;
+    if (b->heartbeat.regex.len <= 0 || b->heartbeat.epoch < 0) {
+        heartbeat_find_topics(b);
+        return;
+    }
+    op_init(&b->checked, r->loop, heartbeat_on_checked);
+    op_start(&b->checked, NULL);
+    request_waits_for(r, heartbeat_on_checked);
+    work_submit(&b->work, heartbeat_check);
+}
+
+/* In the pool. */
+static void heartbeat_check(struct work *work) {
+    struct consumer_beating *b = container_of(work, struct consumer_beating, work);
+    struct pattern *p = NULL;
+    enum status st = pattern_new(b->heartbeat.regex, &p, &b->pattern_problem);
+    pattern_free(p);
+    op_complete(&b->checked, st);
+}
+
+static void heartbeat_on_checked(struct op *op) {
+    heartbeat_find_topics(container_of(op, struct consumer_beating, checked));
+}
+
+static void heartbeat_find_topics(struct consumer_beating *b) {
+    struct request *r = b->request;
+    if (!beating_look_up(b))
         return;
     if (b->topics.parts_count == 0) {
         heartbeat_ask(b);
@@ -235,8 +274,11 @@ static void heartbeat_done(struct group_call *call) {
 static void heartbeat_begin(struct groups_call *hop, struct coordinator *c, int64_t now_ms) {
     struct consumer_beating *b = container_of(hop, struct consumer_beating, hop);
     struct group_topics *topics = b->request->kafka->group_topics;
+    struct group_patterns *patterns = group_topics_patterns(topics);
     group_topics_put(topics, c, b->topics.parts, b->topics.parts_count, now_ms);
+    group_patterns_offer(patterns, b->heartbeat.regex, b->checked.status, now_ms);
     coordinator_consumer_heartbeat(c, &b->heartbeat, now_ms);
+    group_patterns_offer(patterns, STR_NULL, ST_OK, now_ms); /* the request's text goes */
     group_topics_tend(topics, now_ms);
     groups_call_end(hop);
 }
@@ -258,7 +300,7 @@ static void heartbeat_on_back(struct op *op) {
     if (b->answer.no_memory)
         request_close(r, status_text(ST_NO_MEMORY));
     else if (b->out.error_code)
-        heartbeat_refuse(r, b->out.error_code, error_text(r, b->out.error_code));
+        heartbeat_refuse(r, b->out.error_code, error_text(r, b->out.error_code, b->pattern_problem));
     else
         consumer_group_heartbeat_reply(r, &b->out);
 }

@@ -89,7 +89,7 @@ static void members_copy(struct consumer_describe_one *one) {
             .client_id = group_answer_some_text(&d->answer, view.client_id),
             .client_host = group_answer_some_text(&d->answer, view.client_host),
             .subscribed_topic_names = keep_topics(d, &view),
-            .subscribed_topic_regex = STR(""),
+            .subscribed_topic_regex = group_answer_some_text(&d->answer, view.pattern),
             .assignment = keep_parts(d, view.assigned),
             .target_assignment = keep_parts(d, view.target),
             .member_type = MEMBER_CONSUMER,

@@ -45,6 +45,7 @@ public class ClientDriver {
     static final String ABILITIES =
             "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key "
                     + "empty-key tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter trim";
+    static final String PATTERN = "org.apache.kafka.clients.consumer.SubscriptionPattern"; // from 4.0 on
     static final int SECONDS = 20;
 
     final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
@@ -95,9 +96,18 @@ public class ClientDriver {
         return known == Errors.UNKNOWN_SERVER_ERROR ? error.getClass().getSimpleName() : String.valueOf(known.code());
     }
 
+    static boolean hasPattern() {
+        try {
+            Class.forName(PATTERN);
+            return true;
+        } catch (ClassNotFoundException error) {
+            return false;
+        }
+    }
+
     void handle(String command, String[] a, StringBuilder answer) throws Exception {
         switch (command) {
-            case "hello" -> answer.append('\t').append(ABILITIES.replace(' ', '\t'));
+            case "hello" -> answer.append('\t').append(ABILITIES.replace(' ', '\t')).append(hasPattern() ? "\tpattern" : "");
             case "create" -> get(admin.createTopics(List.of(new NewTopic(a[0], Integer.parseInt(a[1]), Short.parseShort(a[2])))).all());
             case "delete" -> get(admin.deleteTopics(List.of(a[0])).all());
             case "grow" -> get(admin.createPartitions(Map.of(a[0], NewPartitions.increaseTo(Integer.parseInt(a[1])))).all());
@@ -195,21 +205,28 @@ public class ClientDriver {
         for (var record : found) answer.append('\n').append(format(record));
     }
 
-    void join(String group, String topic, String instance, String assignor) {
+    void join(String group, String topic, String instance, String assignor) throws ReflectiveOperationException {
         Properties settings = settings("group.id", group, "enable.auto.commit", "false", "auto.offset.reset", "earliest", "fetch.max.wait.ms", "200");
-        if (assignor.equals("consumer")) settings.put("group.protocol", "consumer"); // its times are the server's
+        if (assignor.equals("consumer") || assignor.equals("pattern")) settings.put("group.protocol", "consumer"); // its times are the server's
         else settings.putAll(Map.of("session.timeout.ms", "6000", "heartbeat.interval.ms", "500"));
         if (!instance.equals("-")) settings.put("group.instance.id", instance);
         if (assignor.equals("cooperative")) settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
         member = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         waiting.clear();
         given.clear();
-        member.subscribe(List.of(topic), new ConsumerRebalanceListener() {
+        var listener = new ConsumerRebalanceListener() {
             @Override public void onPartitionsAssigned(Collection<TopicPartition> places) {}
             @Override public void onPartitionsRevoked(Collection<TopicPartition> places) {
                 waiting.removeIf(record -> places.contains(new TopicPartition(record.topic(), record.partition())));
             }
-        });
+        };
+        if (!assignor.equals("pattern")) {
+            member.subscribe(List.of(topic), listener);
+            return;
+        }
+        Class<?> pattern = Class.forName(PATTERN);
+        var subscribe = KafkaConsumer.class.getMethod("subscribe", pattern, ConsumerRebalanceListener.class);
+        subscribe.invoke(member, pattern.getConstructor(String.class).newInstance(topic), listener);
     }
 
     void poll(int most, long ms, StringBuilder answer) {

@@ -14,7 +14,7 @@ SECONDS = 20
 class Confluent(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol alter trim"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol pattern alter trim"
     )
 
     def __init__(self, bootstrap):
@@ -120,14 +120,14 @@ class Confluent(Driver):
             "fetch.wait.max.ms": 200,
         }
         # The times of the consumer protocol are the server's.
-        own |= {"group.protocol": "consumer"} if assignor == "consumer" else {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+        own |= {"group.protocol": "consumer"} if assignor in ("consumer", "pattern") else {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
         if instance:
             own["group.instance.id"] = instance
         if assignor == "cooperative":
             own["partition.assignment.strategy"] = "cooperative-sticky"
         self.member = ck.Consumer(self.settings | own)
         self.topic, self.given = topic, {}
-        self.member.subscribe([topic])
+        self.member.subscribe(["^" + topic if assignor == "pattern" else topic])  # so it tells them apart
 
     def poll(self, most, milliseconds):
         found = self._read(self.member, most, milliseconds / 1000)
