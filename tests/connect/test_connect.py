@@ -62,13 +62,14 @@ def test_distributed_workers_share_connectors_and_take_them_over(where, tmp_path
         one.until("commits", lambda: pipe.committed(one))
         one.kill()
     pipe.write(1000)
-    with distributed(where, tmp_path, "two", group) as two, distributed(where, tmp_path, "three", group) as three:
+    with distributed(where, tmp_path, "two", group) as two:
         two.until("the rest of the lines and no others", pipe.exact)
         two.until("the connectors", lambda: sorted(two.api("/connectors") or ()) == sorted(pipe.names))
-        three.until("a task on each worker", lambda: len(three.running(*pipe.names) or ()) == 2)
-        with pipe.flowing():
-            where.restart()
-        three.until("all lines", pipe.at_least)
-        two.kill()
-        pipe.write(1000)
-        three.until("all lines, by the worker that is left", pipe.at_least)
+        with distributed(where, tmp_path, "three", group) as three:
+            three.until("a task on each worker", lambda: len(three.running(*pipe.names) or ()) == 2)
+            with pipe.flowing():
+                where.restart()
+            three.until("all lines", pipe.at_least)
+            two.kill()
+            pipe.write(1000)
+            three.until("all lines, by the worker that is left", pipe.at_least)
