@@ -290,6 +290,103 @@ enum status topic_configs_check(const struct kafka_settings *settings, struct ar
     return ST_OK;
 }
 
+/* ---- what is changed ---- */
+
+/* What the wishes come to: a change for each row. */
+struct draft {
+    struct arena *arena;
+    const struct config_shown *shown;
+    struct backend_setting *wanted; /* to be checked */
+    int32_t wanted_count;
+    struct backend_change *changes; /* by row */
+    bool *named;                    /* by row: there is a change */
+};
+
+/* The parts of a list with or without those of another one, each once. ptr NULL: no memory. */
+static struct str list_change(struct arena *a, struct str list, const struct config_wish *wish) {
+    struct str out = STR(""), part, rest = wish->verb == CONFIG_APPEND ? wish->value : STR_NULL;
+    bool from_list = true;
+    while (out.ptr) {
+        if (!next_part(from_list ? &list : &rest, ',', &part)) {
+            if (!from_list)
+                break;
+            from_list = false;
+            continue;
+        }
+        part = str_trimmed(part);
+        bool drop = wish->verb == CONFIG_SUBTRACT && list_holds(wish->value, part);
+        if (part.len > 0 && !drop && !list_holds(out, part))
+            out = arena_printf(a, "%.*s%s%.*s", out.len, out.ptr, out.len > 0 ? "," : "", part.len, part.ptr);
+    }
+    return out;
+}
+
+/* ST_INVALID: the setting is no list. */
+static enum status draft_change_list(struct draft *d, int32_t row, const struct config_wish *wish,
+                                     struct str *problem_out) {
+    if (row < 0 || rows[row].type != CONFIG_LIST) {
+        *problem_out =
+            arena_printf(d->arena, "Can't %s to key %.*s because its type is not LIST.",
+                         wish->verb == CONFIG_APPEND ? "APPEND" : "SUBTRACT", wish->key.len, wish->key.ptr);
+        return problem_out->ptr ? ST_INVALID : ST_NO_MEMORY;
+    }
+    const struct config_shown *now = &d->shown[row];
+    struct str value = list_change(d->arena, now->value, wish);
+    d->wanted[d->wanted_count++] = (struct backend_setting){wish->key, value};
+    d->changes[row].bound = true;
+    d->changes[row].before = now->source == CONFIG_OF_TOPIC ? now->value : STR_NULL;
+    return value.ptr ? ST_OK : ST_NO_MEMORY;
+}
+
+static enum status draft_add(struct draft *d, const struct config_wish *wish, struct str *problem_out) {
+    int32_t row = topic_config_find(wish->key);
+    if (wish->verb == CONFIG_APPEND || wish->verb == CONFIG_SUBTRACT)
+        return draft_change_list(d, row, wish, problem_out);
+    if (wish->verb == CONFIG_SET)
+        d->wanted[d->wanted_count++] = (struct backend_setting){wish->key, wish->value};
+    else if (row >= 0)
+        d->named[row] = true;
+    return ST_OK;
+}
+
+static enum status draft_init(struct draft *d, struct arena *a, const struct config_shown *shown,
+                              int32_t wishes_count) {
+    *d = (struct draft){.arena = a,
+                        .shown = shown,
+                        .wanted = arena_take_array(a, struct backend_setting, wishes_count),
+                        .changes = arena_take_array(a, struct backend_change, topic_configs_count()),
+                        .named = arena_take_array(a, bool, topic_configs_count())};
+    if (!d->wanted || !d->changes || !d->named)
+        return ST_NO_MEMORY;
+    for (int32_t row = 0; row < topic_configs_count(); row++)
+        d->changes[row] =
+            (struct backend_change){.key = rows[row].name, .value = STR_NULL, .before = STR_NULL};
+    return ST_OK;
+}
+
+enum status topic_configs_change(const struct kafka_settings *settings, struct arena *a,
+                                 const struct config_shown *shown, const struct config_wishes *wishes,
+                                 struct backend_change *out, int32_t *out_count, struct str *problem_out) {
+    struct draft d;
+    struct backend_setting good[COUNT_OF(rows)];
+    int32_t good_count = 0;
+    enum status st = draft_init(&d, a, shown, wishes->count);
+    *out_count = 0;
+    for (int32_t i = 0; !st && i < wishes->count; i++)
+        st = draft_add(&d, &wishes->items[i], problem_out);
+    if (!st)
+        st = topic_configs_check(settings, a, d.wanted, d.wanted_count, good, &good_count, problem_out);
+    for (int32_t i = 0; !st && i < good_count; i++) {
+        int32_t row = topic_config_find(good[i].key);
+        d.named[row] = true;
+        d.changes[row].value = good[i].value;
+    }
+    for (int32_t row = 0; !st && row < topic_configs_count(); row++)
+        if (d.named[row] || wishes->replaces)
+            out[(*out_count)++] = d.changes[row];
+    return st;
+}
+
 bool topic_configs_ask_compaction(const struct backend_setting *settings, int32_t count) {
     for (int32_t i = 0; i < count; i++)
         if (str_equal(settings[i].key, STR("cleanup.policy")))
