@@ -15,6 +15,7 @@ case $1 in
     kafka-consumer-groups) class=$tools.consumer.group.ConsumerGroupCommand ;;
     kafka-producer-perf-test) class=$tools.ProducerPerformance ;;
     kafka-broker-api-versions) class=$tools.BrokerApiVersionsCommand ;;
+    kafka-configs) class=$tools.ConfigCommand ;;
     kafka-cluster) class=$tools.ClusterTool ;;
     *.*) class=$1 ;;
     *) echo "no such tool: $1" >&2; exit 2 ;;
