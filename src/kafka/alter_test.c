@@ -130,13 +130,25 @@ TEST(this_server_has_only_settings_that_can_not_be_changed) { /* D9-1, D9-5 */
 
 TEST(a_list_takes_more_and_less_of_what_it_was) { /* D9-10 */
     struct incremental_alter_configs_req_config more =
-        config_of("leader.replication.throttled.replicas", CONFIG_APPEND, "0:1,1:1,0:1");
+        config_of("leader.replication.throttled.replicas", CONFIG_APPEND, "7:1, 1:1,,0:1,7:1");
     call_open(&c, &call_managing);
     CHECK_EQ(alter_one(TOPIC, "here", &more, 1)->error_code, 0);
     CHECK_EQ(call_fake.changes_count, 1);
-    check_change("leader.replication.throttled.replicas", "0:1,1:1");
+    check_change("leader.replication.throttled.replicas", "7:1,1:1,0:1");
     CHECK(call_fake.changes[0].bound);
     CHECK_EQ(call_fake.changes[0].before.len, -1); /* it was not set */
+    call_close(&c);
+}
+
+TEST(a_list_does_not_grow_without_end) {
+    static char list[4097 * 4];
+    for (size_t i = 0; i < sizeof list; i += 4)
+        memcpy(list + i, "0:1,", 4);
+    list[sizeof list - 1] = '\0';
+    struct incremental_alter_configs_req_config more =
+        config_of("leader.replication.throttled.replicas", CONFIG_APPEND, list);
+    call_open(&c, &call_managing);
+    CHECK_EQ(alter_one(TOPIC, "here", &more, 1)->error_code, 40); /* though each part would be in it once */
     call_close(&c);
 }
 

@@ -8,7 +8,8 @@
 
 #include "kafka/topic_name.h"
 
-#define NUMBER_BYTES_MAX 64 /* of the text of a number */
+#define NUMBER_BYTES_MAX 64    /* of the text of a number */
+#define LIST_BYTES_MAX   16384 /* of a list: what names each of a topic's partitions fits in */
 
 enum config_rule {
     RULE_KEPT,
@@ -134,6 +135,12 @@ static struct str complain_of_range(const struct complaint *c, const char *bound
                         c->value.len, c->value.ptr, c->row->name.ptr, bound, limit);
 }
 
+/* Without the value: it is long. */
+static struct str complain_of_length(struct arena *a, const struct config_row *row) {
+    return arena_printf(a, "Invalid value for configuration %s: The list must have no more than %d bytes",
+                        row->name.ptr, LIST_BYTES_MAX);
+}
+
 static struct str complain_of_choice(const struct complaint *c, struct str part) {
     struct str list = arena_text(c->arena, str_of(c->row->choices));
     struct str text =
@@ -176,6 +183,8 @@ static struct str check_double(const struct complaint *c) {
 static struct str check_list(const struct complaint *c) {
     struct str rest = c->value;
     struct str part;
+    if (c->value.len > LIST_BYTES_MAX)
+        return complain_of_length(c->arena, c->row);
     bool any =
         str_equal(c->value, STR("")) || (c->row->rule == RULE_REPLICAS && str_equal(c->value, STR("*")));
     while (!any && next_part(&rest, ',', &part)) {
@@ -302,23 +311,59 @@ struct draft {
     bool *named;                    /* by row: there is a change */
 };
 
-/* The parts of a list with or without those of another one, each once. ptr NULL: no memory. */
-static struct str list_change(struct arena *a, struct str list, const struct config_wish *wish) {
-    struct str out = STR(""), part, rest = wish->verb == CONFIG_APPEND ? wish->value : STR_NULL;
-    bool from_list = true;
-    while (out.ptr) {
-        if (!next_part(from_list ? &list : &rest, ',', &part)) {
-            if (!from_list)
-                break;
-            from_list = false;
-            continue;
-        }
-        part = str_trimmed(part);
-        bool drop = wish->verb == CONFIG_SUBTRACT && list_holds(wish->value, part);
-        if (part.len > 0 && !drop && !list_holds(out, part))
-            out = arena_printf(a, "%.*s%s%.*s", out.len, out.ptr, out.len > 0 ? "," : "", part.len, part.ptr);
+/* A part of a list, with its place in the two lists together. */
+struct list_part {
+    struct str text;
+    int32_t place;
+};
+
+static int32_t parts_count(struct str list) {
+    int32_t count = 0;
+    for (struct str part; next_part(&list, ',', &part);)
+        count++;
+    return count;
+}
+
+static int32_t parts_add(struct list_part *parts, int32_t count, struct str list) {
+    for (struct str part; next_part(&list, ',', &part); count++)
+        parts[count] = (struct list_part){str_trimmed(part), count};
+    return count;
+}
+
+static int part_compare(const void *a, const void *b) {
+    const struct list_part *x = a, *y = b;
+    int order = str_compare(x->text, y->text);
+    return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+/*
+ * A list with the parts of another one as well, or without them, each part once, in order. In O(n log n).
+ * ptr NULL: no memory.
+ */
+static struct str list_change(struct arena *a, struct str list, struct str other, bool append) {
+    int32_t own = parts_count(list), all = own + parts_count(other), len = 0;
+    struct list_part *parts = arena_take_array(a, struct list_part, all);
+    struct str *kept = arena_take_array(a, struct str, all);
+    char *text = arena_take(a, (size_t)list.len + (size_t)other.len + 1);
+    if (!parts || !kept || !text)
+        return STR_NULL;
+    parts_add(parts, parts_add(parts, 0, list), other);
+    qsort(parts, (size_t)all, sizeof *parts, part_compare);
+    for (int32_t i = 0, next; i < all; i = next) { /* those of one text; the first of them counts */
+        for (next = i + 1; next < all && str_equal(parts[next].text, parts[i].text);)
+            next++;
+        if (append || parts[next - 1].place < own)
+            kept[parts[i].place] = parts[i].text;
     }
-    return out;
+    for (int32_t i = 0; i < all; i++) {
+        if (kept[i].len <= 0)
+            continue;
+        if (len > 0)
+            text[len++] = ',';
+        memcpy(text + len, kept[i].ptr, (size_t)kept[i].len);
+        len += kept[i].len;
+    }
+    return (struct str){text, len};
 }
 
 /* ST_INVALID: the setting is no list. */
@@ -331,7 +376,11 @@ static enum status draft_change_list(struct draft *d, int32_t row, const struct 
         return problem_out->ptr ? ST_INVALID : ST_NO_MEMORY;
     }
     const struct config_shown *now = &d->shown[row];
-    struct str value = list_change(d->arena, now->value, wish);
+    if (now->value.len + wish->value.len > LIST_BYTES_MAX) {
+        *problem_out = complain_of_length(d->arena, &rows[row]);
+        return problem_out->ptr ? ST_INVALID : ST_NO_MEMORY;
+    }
+    struct str value = list_change(d->arena, now->value, wish->value, wish->verb == CONFIG_APPEND);
     d->wanted[d->wanted_count++] = (struct backend_setting){wish->key, value};
     d->changes[row].bound = true;
     d->changes[row].before = now->source == CONFIG_OF_TOPIC ? now->value : STR_NULL;

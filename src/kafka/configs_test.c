@@ -91,6 +91,20 @@ TEST(values_that_say_what_happens_anyway_are_accepted) {
     check_taken("leader.replication.throttled.replicas", "*");
 }
 
+TEST(a_list_has_a_length_that_ends_somewhere) {
+    static char list[4097 * 4];
+    for (size_t i = 0; i < sizeof list; i += 4)
+        memcpy(list + i, "0:1,", 4);
+    list[sizeof list - 5] = '\0'; /* of 16,383 bytes */
+    check_taken("leader.replication.throttled.replicas", list);
+    list[sizeof list - 5] = ',';
+    list[sizeof list - 1] = '\0'; /* of 16,387 */
+    check_refused(
+        "leader.replication.throttled.replicas", list,
+        "Invalid value for configuration leader.replication.throttled.replicas: The list must have no "
+        "more than 16384 bytes");
+}
+
 TEST(values_that_promise_what_is_not_done_are_refused) {
     check_refused(
         "compression.type", "lz4",
