@@ -522,7 +522,7 @@ TEST(a_timestamp_past_the_limit_refuses_the_batch) {
     CHECK_EQ(sent(batch), ST_OK);
 }
 
-TEST(a_record_without_a_key_refuses_a_batch_that_must_have_keys) { /* D6-13 */
+TEST(a_record_without_a_key_refuses_a_batch_that_must_have_keys) { /* D6-15 */
     struct batch_limits limits = wide;
     struct batch_builder b;
     struct bytes batch;

@@ -18,7 +18,7 @@ def alter(conn, key, verb, value):
 
 
 @pytest.mark.parametrize("codec", (None, "gzip"))
-def test_a_topic_that_is_to_be_compacted_refuses_records_without_keys_and_names_them(codec):  # D6-3, D6-13
+def test_a_topic_that_is_to_be_compacted_refuses_records_without_keys_and_names_them(codec):  # D6-3, D6-15
     with Server(ACCEPT_COMPACT="true") as server:
         conn = Conn(server.bootstrap)
         assert mktopic(conn, "orders") == 0

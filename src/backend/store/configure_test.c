@@ -138,7 +138,7 @@ static enum status append_keyless(const char *topic) {
     return part.status;
 }
 
-TEST(a_topic_that_is_to_be_compacted_takes_no_record_without_a_key) { /* D6-13 */
+TEST(a_topic_that_is_to_be_compacted_takes_no_record_without_a_key) { /* D6-15 */
     rig_open(&rig, test_dir(), false);
     make_topic(&rig, "t", 1);
     make_topic(&rig, "other", 1);

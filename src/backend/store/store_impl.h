@@ -66,7 +66,7 @@ struct lane {
     struct lane_producers *producers; /* owned; the writer's; NULL: none yet */
     bool producers_learnt;            /* from the log */
     uint64_t settings_version; /* of the topic's settings, when the writer looked at them last; 0: never */
-    bool keys_required;        /* by them (D6-13) */
+    bool keys_required;        /* by them (D6-15) */
 };
 
 void lane_init(void *lane);    /* store_settings.user_init */
