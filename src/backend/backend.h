@@ -114,6 +114,40 @@ struct backend_grow {
     int64_t deadline_ms;
 };
 
+/*
+ * Change settings of topics. What a part names is set, or becomes as if it had never been set; everything else stays as it is, whoever else
+ * changes something at the same time. All changes of a part are made, or none.
+ *
+ * in   change.value   len -1: not set any more
+ *      change.bound   the new value was made of the old one (a list that one more is put to): before is what that was, len -1 not set
+ *      status         ST_OK: change it; anything else: leave this part alone
+ * out  status         ST_OK            it holds, after a crash too; retention obeys within a minute
+ *                     ST_NOT_FOUND
+ *                     ST_AGAIN         a bound value is no longer what it was; nothing is changed: look it up, and call again
+ *                     ST_INVALID       the backend can't hold it (reason says what)
+ *                     ST_NO_SPACE, ST_READ_ONLY, ST_IO; ST_DENIED; ST_NOT_CONTROLLER; ST_UNAVAILABLE, ST_TIMED_OUT: it may have been made
+ *      reason         static text with ST_INVALID, or NULL
+ * Source: Kafka AlterConfigs, IncrementalAlterConfigs (KIP-339).
+ */
+struct backend_change {
+    struct str key, value, before;
+    bool bound;
+};
+struct backend_configure_part {
+    struct str name;
+    const struct backend_change *changes; /* each key once; borrowed until done */
+    int32_t changes_count;
+    enum status status;
+    const char *reason;
+};
+struct backend_configure {
+    struct op op;
+    struct backend_configure_part *parts;
+    int32_t parts_count;
+    bool validate_only; /* say what would come out; write nothing */
+    int64_t deadline_ms;
+};
+
 /* ---- records ---- */
 
 /* What the bytes of records are. Whoever asks for one format gets it, whatever is stored: offsets are the same in both. */
@@ -137,7 +171,7 @@ enum backend_format {
  *      durable       acks -1: answered when it is as safe as the backend's settings make it
  * out  status        ST_OK            stored
  *                    ST_NOT_FOUND, ST_UNKNOWN_ID  no such topic or partition
- *                    ST_BAD_RECORD ... as batch_check
+ *                    ST_BAD_RECORD ... as batch_check; ST_NO_KEY where the topic's settings ask for compaction and are kept (embedded log)
  *                    ST_TOO_BIG       over the backend's own message limit
  *                    ST_UNAVAILABLE   not stored; a retry is safe
  *                    ST_NO_SPACE, ST_READ_ONLY, ST_CORRUPT, ST_IO  not stored
@@ -348,6 +382,7 @@ struct backend_ops {
     void (*create)(struct backend *b, struct backend_create *c);
     void (*delete)(struct backend *b, struct backend_delete *d);
     void (*grow)(struct backend *b, struct backend_grow *g);
+    void (*configure)(struct backend *b, struct backend_configure *c);
     void (*append)(struct backend *b, struct backend_append *a);
     void (*read)(struct backend *b, struct backend_read *r);
     void (*read_release)(struct backend *b, struct backend_read *r);
@@ -374,6 +409,9 @@ static inline void backend_delete(struct backend *b, struct backend_delete *d) {
 }
 static inline void backend_grow(struct backend *b, struct backend_grow *g) {
     b->ops->grow(b, g);
+}
+static inline void backend_configure(struct backend *b, struct backend_configure *c) {
+    b->ops->configure(b, c);
 }
 static inline void backend_append(struct backend *b, struct backend_append *a) {
     b->ops->append(b, a);

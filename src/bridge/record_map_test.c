@@ -26,7 +26,7 @@ static const char *reason;
 /* ---- one batch there, and back ---- */
 
 static struct batch checked(struct batch_builder *k, enum codec codec) {
-    static const struct batch_limits wide = {1 << 30, 1 << 20, INT64_MAX, true};
+    static const struct batch_limits wide = {1 << 30, 1 << 20, INT64_MAX, true, false};
     struct bytes bytes;
     struct batch_report report;
     CHECK_EQ(batch_builder_finish(k, 0, codec, &packed, &bytes), ST_OK);
@@ -480,7 +480,7 @@ static struct bytes bytes_of_hex(const char *hex) {
 }
 
 TEST(batches_of_kafkas_own_client_come_back_with_the_same_records) {
-    static const struct batch_limits wide = {1 << 30, 1 << 20, INT64_MAX, true};
+    static const struct batch_limits wide = {1 << 30, 1 << 20, INT64_MAX, true, false};
     static char line[256 * 1024];
     gzFile file = gzopen(TESTS_DIR "/golden/records.jsonl.gz", "rb");
     CHECK(file != NULL);

@@ -222,7 +222,7 @@ static void check_record(const struct record *r, const struct any_record *want) 
 }
 
 TEST(any_stored_batch_in_any_pieces_comes_back_with_the_same_records) {
-    static const struct batch_limits wide = {1 << 30, 1 << 20, INT64_MAX, true};
+    static const struct batch_limits wide = {1 << 30, 1 << 20, INT64_MAX, true, false};
     for (uint64_t run = 1; run <= 2000; run++) {
         struct batch_builder k;
         struct batch_report report;

@@ -68,7 +68,7 @@ static void load_one(void *user, const char *key, const char *value) {
 }
 
 void topic_settings_load(struct topic_settings *s, struct arena *a, const struct topic *t) {
-    *s = (struct topic_settings){.arena = a};
+    *s = (struct topic_settings){.arena = a, .version = t ? topic_settings_version(t) : 0};
     if (t)
         topic_settings_each(t, load_one, s);
 }

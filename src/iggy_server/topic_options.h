@@ -17,6 +17,7 @@ struct topic_settings {
     struct arena *arena;
     struct store_setting *items;
     int32_t count, room;
+    uint64_t version; /* what they were loaded as */
     bool no_memory;
 };
 

@@ -52,6 +52,11 @@ static void fixture_close(struct fixture *f) {
     arena_release(&f->arena);
 }
 
+static enum status set_all(struct fixture *f, const struct store_setting *items, int32_t count) {
+    const struct store_topic_settings next = {items, count, topic_settings_version(f->topic)};
+    return store_topic_set(f->store, f->topic, &next);
+}
+
 static uint32_t apply(struct fixture *f, uint32_t version, bool created) {
     struct topic_patch patch = {
         .options = {block, block_len}, .version = version, .partitions_count = 3, .created = created};
@@ -175,7 +180,7 @@ TEST(what_was_set_is_shown_and_the_rest_with_its_defaults) {
     add_text("durability", "persisted");
     add_text("compression_algorithm", "gzip");
     CHECK_EQ(apply(&f, IGGY_0_11, true), 0);
-    CHECK_EQ(store_topic_set(f.store, f.topic, f.settings.items, f.settings.count), ST_OK);
+    CHECK_EQ(set_all(&f, f.settings.items, f.settings.count), ST_OK);
     CHECK_EQ(topic_options_show(f.topic, IGGY_0_11, &f.arena, &shown), ST_OK);
     CHECK_EQ(shown.message_expiry_us, 604800000000);
     CHECK_EQ(shown.max_topic_size, 5000000000);
@@ -196,7 +201,7 @@ TEST(what_kafka_sets_is_what_iggy_shows) {
     fixture_open(&f);
     char ms_key[] = "retention.ms", ms[] = "60000", bytes_key[] = "retention.bytes", bytes[] = "1000000000";
     const struct store_setting settings[] = {{ms_key, ms}, {bytes_key, bytes}};
-    CHECK_EQ(store_topic_set(f.store, f.topic, settings, 2), ST_OK);
+    CHECK_EQ(set_all(&f, settings, 2), ST_OK);
     CHECK_EQ(topic_options_show(f.topic, IGGY_0_12_2, &f.arena, &shown), ST_OK);
     CHECK_EQ(shown_number(shown.options, "message_expiry"), 60000000);
     CHECK_EQ(shown_number(shown.options, "max_topic_size"), 3000000000);

@@ -1,6 +1,10 @@
 #include "kafka/admin.h"
 
+#include <stdio.h>
 #include <sys/random.h>
+
+#include "base/logging.h"
+#include "kafka/configs.h"
 
 #define WAIT_MS_LEAST 1000
 #define WAIT_MS_MOST  30000
@@ -23,6 +27,31 @@ struct str admin_assignment_problem(const struct request *r, struct int32s broke
             return STR("The manual partition assignment includes a broker that is not registered.");
     return brokers.count > 1 ? STR("The manual partition assignment includes a broker more than once.")
                              : STR_NULL;
+}
+
+static bool is_digits(struct str s) {
+    for (int32_t i = 0; i < s.len; i++)
+        if (s.ptr[i] < '0' || s.ptr[i] > '9')
+            return false;
+    return s.len > 0;
+}
+
+struct str admin_node_problem(struct request *r, struct str name, bool any) {
+    char own[16];
+    int32_t own_len = (int32_t)snprintf(own, sizeof own, "%d", (int)r->kafka->node_id);
+    if ((any && name.len == 0) || str_equal(name, (struct str){own, own_len}))
+        return STR_NULL;
+    struct str problem =
+        is_digits(name)
+            ? arena_printf(&r->arena, "Unexpected broker id, expected %s, but received %.*s", own, name.len,
+                           name.ptr)
+            : arena_printf(&r->arena, "Node id must be an integer, but it is: %.*s", name.len, name.ptr);
+    return problem.ptr ? problem : STR("Unexpected broker id.");
+}
+
+void admin_warn_of_compaction(struct str topic, const struct backend_setting *settings, int32_t count) {
+    if (topic_configs_ask_compaction(settings, count))
+        log_line(LOG_WARN, "kafka", "topic asks for compaction, which is never done", LSTR("topic", topic));
 }
 
 struct str admin_message(enum status st) {

@@ -16,6 +16,14 @@
 #define OPERATIONS_OF_TOPIC   3576
 #define OPERATIONS_NOT_ASKED  INT32_MIN
 
+enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4, RESOURCE_BROKER_LOGGER = 8 };
+
+/* What is wrong with the name of a node whose settings are asked for; len -1: nothing. any: "" stands for all nodes. */
+struct str admin_node_problem(struct request *r, struct str name, bool any);
+
+/* Log where settings that a topic has got ask for compaction, which is never done (D6-3). */
+void admin_warn_of_compaction(struct str topic, const struct backend_setting *settings, int32_t count);
+
 /* Until when a request with this timeout_ms may run: 1 s to 30 s from its arrival (D6-7). Monotonic. */
 int64_t admin_deadline_ms(const struct request *r, int32_t timeout_ms);
 

@@ -91,6 +91,27 @@ static void fake_grow(struct backend *b, struct backend_grow *g) {
     fake_started(&g->op);
 }
 
+static void fake_configure(struct backend *b, struct backend_configure *c) {
+    for (int32_t i = 0; i < c->parts_count; i++) {
+        struct backend_configure_part *part = &c->parts[i];
+        if (part->status)
+            continue;
+        part->status = !b->ops->controller             ? ST_NOT_CONTROLLER
+                       : !known_find(part->name, NULL) ? ST_NOT_FOUND
+                                                       : call_fake.configure_status;
+        part->reason = call_fake.configure_reason;
+        call_fake.configure_status = ST_OK;
+        if (part->status || c->validate_only)
+            continue;
+        CHECK(part->changes_count <= (int32_t)COUNT_OF(call_fake.changes));
+        for (int32_t k = 0; k < part->changes_count; k++)
+            call_fake.changes[k] = part->changes[k];
+        call_fake.changes_count = part->changes_count;
+        call_fake.configured++;
+    }
+    fake_started(&c->op);
+}
+
 /* The end of every log is 40, its start 4; the record of time t has offset t / 10. */
 static void fake_offsets(struct backend *b, struct backend_offsets *o) {
     for (int32_t i = 0; i < o->parts_count; i++) {
@@ -197,6 +218,7 @@ const struct backend_ops call_managing = {.name = "managing",
                                           .create = fake_create,
                                           .delete = fake_delete,
                                           .grow = fake_grow,
+                                          .configure = fake_configure,
                                           .offsets = fake_offsets,
                                           .trim = fake_trim,
                                           .commit = fake_commit,
@@ -207,6 +229,7 @@ const struct backend_ops call_stub = {.name = "stub",
                                       .create = fake_create,
                                       .delete = fake_delete,
                                       .grow = fake_grow,
+                                      .configure = fake_configure,
                                       .offsets = fake_offsets,
                                       .trim = fake_trim,
                                       .commit = fake_commit,

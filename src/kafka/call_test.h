@@ -32,8 +32,10 @@ enum {
     INIT_PRODUCER_ID = 22,
     FOR_LEADER_EPOCH = 23,
     DESCRIBE_CONFIGS = 32,
+    ALTER_CONFIGS = 33,
     CREATE_PARTITIONS = 37,
     DELETE_GROUPS = 42,
+    INCREMENTAL_ALTER_CONFIGS = 44,
     OFFSET_DELETE = 47,
     DESCRIBE_CLUSTER = 60,
     CONSUMER_GROUP_HEARTBEAT = 68,
@@ -46,7 +48,11 @@ struct call_fake {
     int calls, created, deleted, grown, trimmed, asked, commits, forgets;
     struct str forgotten; /* the last group */
     enum status forget_status;
-    enum status groups_status; /* of a list */
+    enum status groups_status;         /* of a list */
+    struct backend_change changes[64]; /* of the last configure that changed something */
+    int configured, changes_count;
+    enum status configure_status; /* what the next one that would be fine comes to */
+    const char *configure_reason;
     int64_t deadline_ms, keep_longer_ms;
     struct backend_commit_part committed; /* the last one */
 };

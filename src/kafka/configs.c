@@ -8,7 +8,8 @@
 
 #include "kafka/topic_name.h"
 
-#define NUMBER_BYTES_MAX 64 /* of the text of a number */
+#define NUMBER_BYTES_MAX 64    /* of the text of a number */
+#define LIST_BYTES_MAX   16384 /* of a list: what names each of a topic's partitions fits in */
 
 enum config_rule {
     RULE_KEPT,
@@ -134,6 +135,12 @@ static struct str complain_of_range(const struct complaint *c, const char *bound
                         c->value.len, c->value.ptr, c->row->name.ptr, bound, limit);
 }
 
+/* Without the value: it is long. */
+static struct str complain_of_length(struct arena *a, const struct config_row *row) {
+    return arena_printf(a, "Invalid value for configuration %s: The list must have no more than %d bytes",
+                        row->name.ptr, LIST_BYTES_MAX);
+}
+
 static struct str complain_of_choice(const struct complaint *c, struct str part) {
     struct str list = arena_text(c->arena, str_of(c->row->choices));
     struct str text =
@@ -176,6 +183,8 @@ static struct str check_double(const struct complaint *c) {
 static struct str check_list(const struct complaint *c) {
     struct str rest = c->value;
     struct str part;
+    if (c->value.len > LIST_BYTES_MAX)
+        return complain_of_length(c->arena, c->row);
     bool any =
         str_equal(c->value, STR("")) || (c->row->rule == RULE_REPLICAS && str_equal(c->value, STR("*")));
     while (!any && next_part(&rest, ',', &part)) {
@@ -288,6 +297,143 @@ enum status topic_configs_check(const struct kafka_settings *settings, struct ar
         (*out_count)++;
     }
     return ST_OK;
+}
+
+/* ---- what is changed ---- */
+
+/* What the wishes come to: a change for each row. */
+struct draft {
+    struct arena *arena;
+    const struct config_shown *shown;
+    struct backend_setting *wanted; /* to be checked */
+    int32_t wanted_count;
+    struct backend_change *changes; /* by row */
+    bool *named;                    /* by row: there is a change */
+};
+
+/* A part of a list, with its place in the two lists together. */
+struct list_part {
+    struct str text;
+    int32_t place;
+};
+
+static int32_t parts_count(struct str list) {
+    int32_t count = 0;
+    for (struct str part; next_part(&list, ',', &part);)
+        count++;
+    return count;
+}
+
+static int32_t parts_add(struct list_part *parts, int32_t count, struct str list) {
+    for (struct str part; next_part(&list, ',', &part); count++)
+        parts[count] = (struct list_part){str_trimmed(part), count};
+    return count;
+}
+
+static int part_compare(const void *a, const void *b) {
+    const struct list_part *x = a, *y = b;
+    int order = str_compare(x->text, y->text);
+    return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+/*
+ * A list with the parts of another one as well, or without them, each part once, in order. In O(n log n).
+ * ptr NULL: no memory.
+ */
+static struct str list_change(struct arena *a, struct str list, struct str other, bool append) {
+    int32_t own = parts_count(list), all = own + parts_count(other), len = 0;
+    struct list_part *parts = arena_take_array(a, struct list_part, all);
+    struct str *kept = arena_take_array(a, struct str, all);
+    char *text = arena_take(a, (size_t)list.len + (size_t)other.len + 1);
+    if (!parts || !kept || !text)
+        return STR_NULL;
+    parts_add(parts, parts_add(parts, 0, list), other);
+    qsort(parts, (size_t)all, sizeof *parts, part_compare);
+    for (int32_t i = 0, next; i < all; i = next) { /* those of one text; the first of them counts */
+        for (next = i + 1; next < all && str_equal(parts[next].text, parts[i].text);)
+            next++;
+        if (append || parts[next - 1].place < own)
+            kept[parts[i].place] = parts[i].text;
+    }
+    for (int32_t i = 0; i < all; i++) {
+        if (kept[i].len <= 0)
+            continue;
+        if (len > 0)
+            text[len++] = ',';
+        memcpy(text + len, kept[i].ptr, (size_t)kept[i].len);
+        len += kept[i].len;
+    }
+    return (struct str){text, len};
+}
+
+/* ST_INVALID: the setting is no list. */
+static enum status draft_change_list(struct draft *d, int32_t row, const struct config_wish *wish,
+                                     struct str *problem_out) {
+    if (row < 0 || rows[row].type != CONFIG_LIST) {
+        *problem_out =
+            arena_printf(d->arena, "Can't %s to key %.*s because its type is not LIST.",
+                         wish->verb == CONFIG_APPEND ? "APPEND" : "SUBTRACT", wish->key.len, wish->key.ptr);
+        return problem_out->ptr ? ST_INVALID : ST_NO_MEMORY;
+    }
+    const struct config_shown *now = &d->shown[row];
+    if (now->value.len + wish->value.len > LIST_BYTES_MAX) {
+        *problem_out = complain_of_length(d->arena, &rows[row]);
+        return problem_out->ptr ? ST_INVALID : ST_NO_MEMORY;
+    }
+    struct str value = list_change(d->arena, now->value, wish->value, wish->verb == CONFIG_APPEND);
+    d->wanted[d->wanted_count++] = (struct backend_setting){wish->key, value};
+    d->changes[row].bound = true;
+    d->changes[row].before = now->source == CONFIG_OF_TOPIC ? now->value : STR_NULL;
+    return value.ptr ? ST_OK : ST_NO_MEMORY;
+}
+
+static enum status draft_add(struct draft *d, const struct config_wish *wish, struct str *problem_out) {
+    int32_t row = topic_config_find(wish->key);
+    if (wish->verb == CONFIG_APPEND || wish->verb == CONFIG_SUBTRACT)
+        return draft_change_list(d, row, wish, problem_out);
+    if (wish->verb == CONFIG_SET)
+        d->wanted[d->wanted_count++] = (struct backend_setting){wish->key, wish->value};
+    else if (row >= 0)
+        d->named[row] = true;
+    return ST_OK;
+}
+
+static enum status draft_init(struct draft *d, struct arena *a, const struct config_shown *shown,
+                              int32_t wishes_count) {
+    *d = (struct draft){.arena = a,
+                        .shown = shown,
+                        .wanted = arena_take_array(a, struct backend_setting, wishes_count),
+                        .changes = arena_take_array(a, struct backend_change, topic_configs_count()),
+                        .named = arena_take_array(a, bool, topic_configs_count())};
+    if (!d->wanted || !d->changes || !d->named)
+        return ST_NO_MEMORY;
+    for (int32_t row = 0; row < topic_configs_count(); row++)
+        d->changes[row] =
+            (struct backend_change){.key = rows[row].name, .value = STR_NULL, .before = STR_NULL};
+    return ST_OK;
+}
+
+enum status topic_configs_change(const struct kafka_settings *settings, struct arena *a,
+                                 const struct config_shown *shown, const struct config_wishes *wishes,
+                                 struct backend_change *out, int32_t *out_count, struct str *problem_out) {
+    struct draft d;
+    struct backend_setting good[COUNT_OF(rows)];
+    int32_t good_count = 0;
+    enum status st = draft_init(&d, a, shown, wishes->count);
+    *out_count = 0;
+    for (int32_t i = 0; !st && i < wishes->count; i++)
+        st = draft_add(&d, &wishes->items[i], problem_out);
+    if (!st)
+        st = topic_configs_check(settings, a, d.wanted, d.wanted_count, good, &good_count, problem_out);
+    for (int32_t i = 0; !st && i < good_count; i++) {
+        int32_t row = topic_config_find(good[i].key);
+        d.named[row] = true;
+        d.changes[row].value = good[i].value;
+    }
+    for (int32_t row = 0; !st && row < topic_configs_count(); row++)
+        if (d.named[row] || wishes->replaces)
+            out[(*out_count)++] = d.changes[row];
+    return st;
 }
 
 bool topic_configs_ask_compaction(const struct backend_setting *settings, int32_t count) {

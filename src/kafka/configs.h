@@ -58,6 +58,36 @@ enum status topic_configs_check(const struct kafka_settings *settings, struct ar
                                 struct backend_setting *out, int32_t *out_count,
                                 struct str *problem_out) MUST_USE;
 
+enum config_verb { /* Kafka's numbers (KIP-339) */
+                   CONFIG_SET = 0,
+                   CONFIG_DELETE = 1,
+                   CONFIG_APPEND = 2,
+                   CONFIG_SUBTRACT = 3,
+};
+
+/* What a client wants of one setting. Texts: borrowed. */
+struct config_wish {
+    struct str key, value; /* value len -1 only of CONFIG_DELETE */
+    int8_t verb;
+};
+struct config_wishes {
+    const struct config_wish *items; /* each key once */
+    int32_t count;
+    bool replaces; /* what isn't named is to be as if it had never been set */
+};
+
+/*
+ * What wishes come to as changes of a topic (D9-7, D9-10). An unknown key is refused, but for one that is to be deleted: it isn't set.
+ *
+ * shown           topic_configs_show of the topic as it is
+ * out, out_count  in name order; room for topic_configs_count(); a list that was made of the one before is bound to that
+ * Others as topic_configs_check.
+ */
+enum status topic_configs_change(const struct kafka_settings *settings, struct arena *a,
+                                 const struct config_shown *shown, const struct config_wishes *wishes,
+                                 struct backend_change *out, int32_t *out_count,
+                                 struct str *problem_out) MUST_USE;
+
 /* Whether the settings ask for compaction, which nobody does (D6-3). */
 bool topic_configs_ask_compaction(const struct backend_setting *settings, int32_t count);
 

@@ -86,9 +86,41 @@ TEST(values_that_say_what_happens_anyway_are_accepted) {
     check_taken("retention.ms", "3600000");
     check_taken("remote.storage.enable", "FALSE");
     check_taken("unclean.leader.election.enable", "true");
+    check_taken("segment.ms", "60000");
+    check_taken("segment.index.bytes", "1048576");
+    check_taken("segment.jitter.ms", "1000");
+    check_taken("index.interval.bytes", "2048");
+    check_taken("delete.retention.ms", "900");
+    check_taken("file.delete.delay.ms", "1000");
+    check_taken("flush.messages", "1");
+    check_taken("flush.ms", "1000");
+    check_taken("min.compaction.lag.ms", "1000");
+    check_taken("max.compaction.lag.ms", "3600000");
+    check_taken("preallocate", "true");
+    check_taken("unclean.leader.election.enable", "false");
+    check_taken("message.timestamp.after.max.ms", "3600000");
+    check_taken("message.timestamp.before.max.ms", "9223372036854775807");
+    check_taken("remote.log.copy.disable", "true");
+    check_taken("remote.log.delete.on.disable", "false");
+    check_taken("local.retention.ms", "-2");
+    check_taken("local.retention.bytes", "1000000");
     check_taken("min.cleanable.dirty.ratio", "0.01");
     check_taken("leader.replication.throttled.replicas", "0:1,1:1");
     check_taken("leader.replication.throttled.replicas", "*");
+}
+
+TEST(a_list_has_a_length_that_ends_somewhere) {
+    static char list[4097 * 4];
+    for (size_t i = 0; i < sizeof list; i += 4)
+        memcpy(list + i, "0:1,", 4);
+    list[sizeof list - 5] = '\0'; /* of 16,383 bytes */
+    check_taken("leader.replication.throttled.replicas", list);
+    list[sizeof list - 5] = ',';
+    list[sizeof list - 1] = '\0'; /* of 16,387 */
+    check_refused(
+        "leader.replication.throttled.replicas", list,
+        "Invalid value for configuration leader.replication.throttled.replicas: The list must have no "
+        "more than 16384 bytes");
 }
 
 TEST(values_that_promise_what_is_not_done_are_refused) {
@@ -100,6 +132,10 @@ TEST(values_that_promise_what_is_not_done_are_refused) {
                   "does CreateTime");
     check_refused("remote.storage.enable", "true",
                   "Invalid value true for configuration remote.storage.enable: this server only does false");
+    check_refused(
+        "message.timestamp.before.max.ms", "1000",
+        "Invalid value 1000 for configuration message.timestamp.before.max.ms: this server only does "
+        "9223372036854775807");
     check_refused("min.insync.replicas", "2",
                   "Invalid value 2 for configuration min.insync.replicas: this server only does 1");
 }

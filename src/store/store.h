@@ -151,9 +151,20 @@ enum status store_topic_delete(struct store *s, struct topic *t) MUST_USE;
  * files of partitions that were dropped before can't be removed) ... */
 enum status store_topic_grow(struct store *s, struct topic *t, int32_t partitions_count) MUST_USE;
 
-/* Replace all settings. ST_NOT_FOUND, ST_IO ... */
-enum status store_topic_set(struct store *s, struct topic *t, const struct store_setting *settings,
-                            int32_t count) MUST_USE;
+/* How often the settings have been replaced since the store was opened, and 1: read it, then the settings, then set them. Allowed on a loop. */
+uint64_t topic_settings_version(const struct topic *t);
+
+/*
+ * Replace all settings, if nobody has since the version was read: so a change to some of them loses no other.
+ * ST_AGAIN: somebody has; ST_NOT_FOUND, ST_IO ...
+ */
+struct store_topic_settings {
+    const struct store_setting *items; /* borrowed */
+    int32_t count;
+    uint64_t version;
+};
+enum status store_topic_set(struct store *s, struct topic *t,
+                            const struct store_topic_settings *settings) MUST_USE;
 
 /* Find and hold; NULL: none. Short, in memory: allowed on a loop. */
 struct topic *store_topic_find(struct store *s, struct str stream, struct str name);

@@ -28,6 +28,12 @@ static enum status try_open(const char *dir, struct store_error *error) {
 
 /* ---- opening ---- */
 
+static enum status set_all(struct store *s, struct topic *t, const struct store_setting *items,
+                           int32_t count) {
+    const struct store_topic_settings next = {items, count, topic_settings_version(t)};
+    return store_topic_set(s, t, &next);
+}
+
 TEST(a_missing_data_folder_is_made_with_those_above_it) {
     char dir[256];
     path_in(log_dir(), "a/b/c", dir);
@@ -234,7 +240,10 @@ TEST(a_topic_survives_a_restart_with_its_id_partitions_and_settings) {
     CHECK_TEXT(value, "1000");
     mem_free(value);
     CHECK(topic_setting(t, "none") == NULL);
-    CHECK_EQ(store_topic_set(s, t, settings + 1, 1), ST_OK);
+    uint64_t version = topic_settings_version(t);
+    CHECK_EQ(set_all(s, t, settings + 1, 1), ST_OK);
+    const struct store_topic_settings late = {settings, 2, version};
+    CHECK_EQ(store_topic_set(s, t, &late), ST_AGAIN); /* somebody was faster */
     CHECK_EQ(store_topic_grow(s, t, 3), ST_INVALID);
     CHECK_EQ(store_topic_grow(s, t, 5), ST_OK);
     CHECK_EQ(topic_partitions_count(t), 5);
@@ -315,7 +324,7 @@ TEST(a_deleted_topic_is_gone_for_all_who_hold_it_and_so_are_its_files) {
     CHECK_EQ(partition_retain(l.p, &(struct store_retention){-1, -1}, 0, &dropped), ST_NOT_FOUND);
     CHECK_EQ(store_topic_delete(l.s, l.t), ST_NOT_FOUND);
     CHECK_EQ(store_topic_grow(l.s, l.t, 9), ST_NOT_FOUND);
-    CHECK_EQ(store_topic_set(l.s, l.t, NULL, 0), ST_NOT_FOUND);
+    CHECK_EQ(set_all(l.s, l.t, NULL, 0), ST_NOT_FOUND);
     log_close(&l);
 }
 
@@ -445,7 +454,7 @@ TEST_OOM(opening_and_changing_topics_survive_any_failed_allocation) {
     if (!st)
         st = store_topic_grow(s, t, 3);
     if (!st)
-        st = store_topic_set(s, t, &setting, 1);
+        st = set_all(s, t, &setting, 1);
     if (!st)
         st = store_topics(s, STR("kafka"), &all, &count);
     for (int32_t i = 0; i < count; i++)

@@ -314,21 +314,28 @@ enum status store_topic_shrink(struct store *s, struct topic *t, int32_t partiti
     return st;
 }
 
-enum status store_topic_set(struct store *s, struct topic *t, const struct store_setting *settings,
-                            int32_t count) {
+/* Under the catalog's lock nobody else replaces them. */
+static enum status set_locked(struct store *s, struct topic *t, const struct store_topic_settings *settings) {
+    if (topic_deleted(t))
+        return ST_NOT_FOUND;
+    if (topic_settings_version(t) != settings->version)
+        return ST_AGAIN;
+    return catalog_topic_set(s->catalog, t->number.stream_id, t->number.topic_id, settings->items,
+                             settings->count);
+}
+
+enum status store_topic_set(struct store *s, struct topic *t, const struct store_topic_settings *settings) {
     struct store_setting *copy;
-    enum status st = settings_copy(settings, count, &copy);
+    enum status st = settings_copy(settings->items, settings->count, &copy);
     if (st)
         return st;
     pthread_mutex_lock(&s->catalog_lock);
-    st = topic_deleted(t)
-             ? ST_NOT_FOUND
-             : catalog_topic_set(s->catalog, t->number.stream_id, t->number.topic_id, settings, count);
+    st = set_locked(s, t, settings);
     if (!st)
-        topic_settings_replace(t, copy, count);
+        topic_settings_replace(t, copy, settings->count);
     pthread_mutex_unlock(&s->catalog_lock);
     if (st)
-        catalog_settings_free(copy, count);
+        catalog_settings_free(copy, settings->count);
     return st;
 }
 

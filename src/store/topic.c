@@ -47,6 +47,7 @@ struct topic *topic_new(struct log_env *env, const struct topic_info *info, stru
     t->names_count = 1;
     atomic_init(&t->name, n);
     atomic_init(&t->refs, 1);
+    atomic_init(&t->settings_version, 1);
     pthread_mutex_init(&t->change_lock, NULL);
     topic_lock_init(&t->lock);
     return t;
@@ -126,6 +127,10 @@ char *topic_setting(const struct topic *t, const char *key) {
     return value;
 }
 
+uint64_t topic_settings_version(const struct topic *t) {
+    return atomic_load(&t->settings_version);
+}
+
 void topic_settings_each(const struct topic *t, void (*fn)(void *user, const char *key, const char *value),
                          void *user) {
     pthread_rwlock_rdlock(lock_of(t));
@@ -140,6 +145,7 @@ void topic_settings_replace(struct topic *t, struct store_setting *settings, int
     int32_t old_count = t->settings_count;
     t->settings = settings;
     t->settings_count = count;
+    atomic_fetch_add(&t->settings_version, 1);
     pthread_rwlock_unlock(&t->lock);
     catalog_settings_free(old, old_count);
 }

@@ -60,6 +60,7 @@ struct topic {
     int32_t retired_count;
     struct store_setting *settings; /* owned */
     int32_t settings_count;
+    _Atomic uint64_t settings_version;
     UT_hash_handle by_id, by_number; /* the registry's */
 };
 
@@ -92,7 +93,7 @@ struct registry {
 struct topic_name *topic_name_new(const struct topic_info *info, struct str name) MUST_USE;
 /* info without name and name_str: the name is copied. One reference, the caller's. NULL: out of memory. */
 struct topic *topic_new(struct log_env *env, const struct topic_info *info, struct str name) MUST_USE;
-/* Settings are taken over. */
+/* Settings are taken over, as the next version. */
 void topic_settings_replace(struct topic *t, struct store_setting *settings, int32_t count);
 /* Make partitions beyond those there are, and show them only with topic_partitions_show. ST_NO_MEMORY: nothing has changed. */
 enum status topic_partitions_prepare(struct topic *t, int32_t partitions_count,

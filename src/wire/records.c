@@ -297,6 +297,7 @@ static const char *walk_records(struct bytes body, struct batch_report *out) {
         reason = record_take(&at, end, &r);
         if (reason)
             break;
+        out->keyless |= r.key.len < 0;
         slots += 1 + r.headers_count / 3; /* D1-40: a slot holds three headers */
         int64_t timestamp = record_timestamp(&b, &r);
         max_timestamp = timestamp > max_timestamp ? timestamp : max_timestamp;
@@ -331,6 +332,8 @@ enum status batch_check(struct bytes records, const struct batch_limits *limits,
     if (out->max_timestamp > limits->timestamp_max)
         return refuse(out, ST_BAD_TIMESTAMP,
                       "One or more records have been rejected due to invalid timestamp");
+    if (out->keyless && limits->keys_required)
+        return refuse(out, ST_NO_KEY, "One or more records without a key have been rejected");
     return ST_OK;
 }
 

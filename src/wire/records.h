@@ -42,6 +42,7 @@ struct batch_limits {
     int64_t slots_max;     /* a record costs 1 + floor(headers / 3); D1-40 */
     int64_t timestamp_max; /* later than this: ST_BAD_TIMESTAMP; INT64_MAX: any */
     bool zstd_allowed;     /* false below Produce v7 */
+    bool keys_required;    /* a record without a key: ST_NO_KEY */
 };
 
 /* What a check found. */
@@ -53,7 +54,8 @@ struct batch_report {
     int64_t
         used_bytes; /* after decompression, also of a refused batch; bytes_max where that stopped it; D1-41 */
     int64_t used_slots;
-    bool framed; /* the field is one whole batch with the right CRC */
+    bool keyless; /* a record has no key */
+    bool framed;  /* the field is one whole batch with the right CRC */
 };
 
 /*
@@ -67,6 +69,7 @@ struct batch_report {
  * ST_BAD_CRC       2
  * ST_BAD_TIMESTAMP 32: later than timestamp_max (the batch is else in order: iterate it to find which records), or the
  *                  LogAppendTime bit without a time
+ * ST_NO_KEY        87: a record without a key, where keys are required (the batch is else in order, as above)
  * ST_BAD_CODEC     76: zstd where it is not allowed
  * ST_TRANSACTIONAL 35: transactional or control bit (D1-9)
  * ST_TOO_BIG       10: over bytes_max or slots_max;  ST_NO_MEMORY

@@ -12,7 +12,7 @@
 #define MIB          (1024 * 1024)
 #define FLIPPED_FROM 21 /* where the bytes begin that the CRC covers */
 
-static const struct batch_limits wide = {8 * MIB, 131072, INT64_MAX, true};
+static const struct batch_limits wide = {8 * MIB, 131072, INT64_MAX, true, false};
 
 /* Memory of all tests here, used again by each. */
 static struct spare built, packed, scratch;
@@ -520,6 +520,23 @@ TEST(a_timestamp_past_the_limit_refuses_the_batch) {
     batch = batch_at((const int64_t[]){INT64_MAX}, 1);
     CHECK_EQ(batch_check(batch, &limits, &scratch, &report), ST_BAD_TIMESTAMP);
     CHECK_EQ(sent(batch), ST_OK);
+}
+
+TEST(a_record_without_a_key_refuses_a_batch_that_must_have_keys) { /* D6-15 */
+    struct batch_limits limits = wide;
+    struct batch_builder b;
+    struct bytes batch;
+    limits.keys_required = true;
+    for (int keyless = 0; keyless < 2; keyless++) {
+        CHECK_EQ(batch_builder_init(&b, &built, 1000), ST_OK);
+        CHECK_EQ(batch_builder_add(&b, 1000, -1, view(""), view("v"), NULL, 0), ST_OK); /* empty is a key */
+        CHECK_EQ(batch_builder_add(&b, 1000, -1, keyless ? BYTES_NULL : view("k"), view("v"), NULL, 0),
+                 ST_OK);
+        CHECK_EQ(batch_builder_finish(&b, 0, CODEC_NONE, NULL, &batch), ST_OK);
+        CHECK_EQ(batch_check(batch, &limits, &scratch, &report), keyless ? ST_NO_KEY : ST_OK);
+        CHECK_EQ(report.keyless, keyless);
+        CHECK_EQ(sent(batch), ST_OK);
+    }
 }
 
 /* With the LogAppendTime bit every record has the batch's time, and it must have one. */

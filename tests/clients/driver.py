@@ -22,6 +22,7 @@ ERROR_NAMES = {
     36: "TOPIC_ALREADY_EXISTS",
     37: "INVALID_PARTITIONS",
     38: "INVALID_REPLICATION_FACTOR",
+    40: "INVALID_CONFIG",
     42: "INVALID_REQUEST",
     82: "FENCED_INSTANCE_ID",
     87: "INVALID_RECORD",
@@ -124,6 +125,14 @@ class Driver:
 
     def leave(self):
         self.ask("leave")
+
+    def configure(self, topic, key, how, value="-"):
+        self.ask("configure", topic, key, how, value)
+
+    def setting(self, topic, key):
+        """(value, whether it was set for the topic)."""
+        value, source = self.ask("setting", topic, key)
+        return value, source == "topic"
 
     def commit_at(self, group, topic, partition, offset, metadata=""):
         self.ask("commit-at", group, topic, partition, offset, pack(metadata.encode()))

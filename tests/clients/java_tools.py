@@ -194,6 +194,24 @@ class JavaTools:
         expect(self.group in self.groups("--list").split(), False, "the group is listed")
         self.report.saw("group-delete", offsets=one, left=left, deleted=done, again=again)
 
+    # ---- settings ----
+
+    def configs(self, *options, **more):
+        return self.neutral(with_server("configs", "--entity-type", "topics", "--entity-name", self.topic, *options, **more))
+
+    def configs_alter(self):
+        def described(settings):
+            return eventually(f"{settings} settings", lambda: (text := self.configs("--describe")).count("{DYNAMIC_TOPIC_CONFIG") == settings and text)
+
+        facts = {"altered": self.configs("--alter", "--add-config", "retention.ms=80000000,retention.bytes=5000000000"), "both": described(2)}
+        self.configs("--alter", "--delete-config", "retention.ms", "--add-config", "retention.bytes=6000000000")
+        facts["one"] = described(1)
+        facts["unknown"] = self.configs("--alter", "--add-config", "nonsense=1", fails=True)
+        facts["node"] = self.neutral(with_server("configs", "--entity-type", "brokers", "--entity-default", "--alter", "--add-config", "log.dirs=/x", fails=True))
+        self.configs("--alter", "--delete-config", "retention.bytes")
+        facts["none"] = described(0)
+        self.report.saw("configs-alter", **facts)
+
     def topics_alter(self):
         self.topics("--alter", "--topic", self.topic, "--partitions", "5")
         eventually("5 partitions", lambda: "PartitionCount: 5" in self.topics("--describe", "--topic", self.topic))
@@ -243,7 +261,7 @@ class JavaTools:
     def run(self):
         for name in (
             "topics-create topics-list topics-describe console-producer console-consumer console-consumer-offset get-offsets "
-            "group-consume group-empty group-active group-reset group-delete topics-alter producer-perf delete-records api-versions cluster-id topics-delete"
+            "group-consume group-empty group-active group-reset group-delete configs-alter topics-alter producer-perf delete-records api-versions cluster-id topics-delete"
         ).split():
             self.report.scenario(name, getattr(self, name.replace("-", "_")))
         return 1 if self.report.failed else 0

@@ -243,6 +243,42 @@ class Scenarios:
         expect("none" in facts.values(), False, "errors for what isn't there")
         self.report.saw("alter", offsets="0=4,2=6", **facts)
 
+    def configure(self):
+        """Settings of a topic, one by one and as a whole."""
+        topic = self._topic("configure")
+
+        def settled(key, expected):
+            """expected None: it isn't set for the topic."""
+
+            def as_expected():
+                value, of_topic = self.driver.setting(topic, key)
+                return not of_topic if expected is None else (value, of_topic) == (expected, True)
+
+            eventually(f"{key} {expected}", as_expected)
+
+        self.driver.configure(topic, "retention.ms", "set", "80000000")
+        settled("retention.ms", "80000000")
+        self.driver.configure(topic, "retention.bytes", "set", "5000000000")
+        settled("retention.bytes", "5000000000")
+        self.driver.configure(topic, "retention.ms", "delete")
+        settled("retention.ms", None)
+        self.driver.configure(topic, "cleanup.policy", "append", "delete")
+        expect(self.driver.setting(topic, "cleanup.policy")[0], "delete", "a list that had it already")
+        settled("retention.bytes", "5000000000")
+        self.driver.configure(topic, "retention.ms", "replace", "90000000")
+        settled("retention.ms", "90000000")
+        settled("retention.bytes", None)
+        facts = {
+            "append": error_of(self.driver.configure, topic, "retention.ms", "append", "1"),
+            "unknown": error_of(self.driver.configure, topic, "nonsense", "set", "1"),
+            "bad": error_of(self.driver.configure, topic, "retention.ms", "set", "abc"),
+            "replace": error_of(self.driver.configure, topic, "nonsense", "replace", "1"),
+            "unknown_topic": error_of(self.driver.configure, topic + "-none", "retention.ms", "set", "1"),
+        }
+        expect("none" in facts.values(), False, "errors for what can't be set")
+        settled("retention.ms", "90000000")
+        self.report.saw("configure", **facts)
+
     def grow(self):
         topic = self._topic("grow", 3)
         self.driver.produce(topic, [Record(2, b"k", b"before")])
@@ -443,7 +479,7 @@ class Scenarios:
             yield "offsets", self.offsets
         if "consume" in can:
             yield "seek", self.seek
-        for name in ("commit", "alter"):
+        for name in ("commit", "alter", "configure"):
             if name in can:
                 yield name, getattr(self, name)
         for name in ("grow", "trim"):

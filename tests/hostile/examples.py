@@ -40,6 +40,8 @@ EXAMPLES = {
     "InitProducerId": lambda v: {},
     "OffsetForLeaderEpoch": lambda v: {"topics": [{"name": TOPIC, "parts": [{"p": 0, "epoch": 0}]}]},
     "DescribeConfigs": lambda v: {"res": [{"type": 2, "name": TOPIC, "keys": ["retention.ms"]}]},
+    "AlterConfigs": lambda v: {"res": [{"type": 2, "name": TOPIC, "configs": [{"name": "retention.ms", "value": "1000"}]}], "validate": True},
+    "IncrementalAlterConfigs": lambda v: {"res": [{"type": 2, "name": TOPIC, "configs": [{"name": "retention.ms", "op": 0, "value": "1000"}]}], "validate": True},
     "CreatePartitions": lambda v: {"topics": [{"name": TOPIC + "-none", "count": 2, "assigns": [{"brokers": [1]}]}], "validate": True},
     "DescribeCluster": lambda v: {},
     "DescribeTopicPartitions": lambda v: {"topics": [{"name": TOPIC}], "cursor": {"topic": TOPIC, "p": 0}},

@@ -16,6 +16,7 @@ case $1 in
     kafka-consumer-groups) class=$tools.consumer.group.ConsumerGroupCommand ;;
     kafka-producer-perf-test) class=$tools.ProducerPerformance ;;
     kafka-broker-api-versions) class=$tools.BrokerApiVersionsCommand ;;
+    kafka-configs) class=$tools.ConfigCommand ;;
     kafka-cluster) class=$tools.ClusterTool ;;
     kafka-acls) class=org.apache.kafka.tools.AclCommand ;;
     *.*) class=$1 ;;

@@ -1534,6 +1534,246 @@ P(
 P(S, "CreatePartitions none", lambda x: x.rq("CreatePartitions", 2, {"topics": []}))
 
 
+# ================================================================== configs
+S = "configs"
+
+
+def DC(x, rs, v=4, **k):
+    r = x.rq("DescribeConfigs", v, dict({"res": [{"type": t, "name": n, "keys": y} for t, n, y in rs]}, **k))
+    if isinstance(r, dict):
+        for q in r["res"]:
+            for c in q["configs"]:
+                if c.get("doc"):
+                    c["doc"] = "<text>"
+    return r
+
+
+KS = ["retention.ms", "cleanup.policy", "segment.bytes"]
+BIG = {
+    "retention.ms",
+    "cleanup.policy",
+    "retention.bytes",
+    "max.message.bytes",
+    "segment.bytes",
+    "compression.type",
+    "min.insync.replicas",
+    "message.timestamp.type",
+}
+
+
+def some(r):
+    if isinstance(r, dict):
+        for q in r["res"]:
+            q["configs"] = [c for c in q["configs"] if c["name"] in BIG]
+    return r
+
+
+for v in (1, 2, 3, 4):
+    P(
+        S,
+        "describe v%d" % v,
+        lambda x, v=v: DC(x, [(2, x.topic(1, {"retention.ms": "100000"}), ["retention.ms", "retention.bytes"])], v),
+    )
+P(S, "all by null", lambda x: some(DC(x, [(2, x.topic(), None)])))
+P(S, "all by empty", lambda x: some(DC(x, [(2, x.topic(), [])])))
+P(S, "unknown key", lambda x: DC(x, [(2, x.topic(), ["nonsense", "retention.ms"])]))
+P(S, "key twice", lambda x: DC(x, [(2, x.topic(), ["retention.ms"] * 2)]))
+P(S, "synonyms set", lambda x: DC(x, [(2, x.topic(1, {"retention.ms": "100000"}), ["retention.ms"])], 4, syn=True))
+P(S, "synonyms default", lambda x: DC(x, [(2, x.topic(), ["retention.ms"])], 1, syn=True))
+P(S, "documentation", lambda x: DC(x, [(2, x.topic(), ["retention.ms"])], 4, doc=True))
+P(S, "unknown topic", lambda x: DC(x, [(2, x.name("n"), None)]))
+P(S, "bad names", lambda x: DC(x, [(2, "a b", None), (2, "", None)]))
+for t in (0, 3, 99, -1):
+    P(S, "type %d" % t, lambda x, t=t: DC(x, [(t, "x", None)]))
+P(S, "type 99 beside a topic", lambda x: DC(x, [(99, "x", None), (2, x.topic(), ["retention.ms"])]))
+P(S, "resource twice", lambda x: (lambda t: DC(x, [(2, t, ["retention.ms"]), (2, t, ["cleanup.policy"])]))(x.topic()))
+P(S, "no resources", lambda x: DC(x, []))
+for n in ("", "977", "abc"):
+    P(
+        S,
+        "broker %r" % n,
+        lambda x, n=n: (lambda r: r if isinstance(r, str) else [q["err"] for q in r["res"]])(
+            DC(x, [(4, n, ["num.partitions"])])
+        ),
+    )
+P(
+    S,
+    "broker keys",
+    lambda x: (
+        lambda r: r if isinstance(r, str) else [[q["err"], sorted(c["name"] for c in q["configs"])] for q in r["res"]]
+    )(
+        DC(
+            x,
+            [
+                (
+                    4,
+                    str(nodeid(x)),
+                    [
+                        "num.partitions",
+                        "nonsense",
+                        "log.retention.ms",
+                        "auto.create.topics.enable",
+                        "message.max.bytes",
+                    ],
+                )
+            ],
+        )
+    ),
+)
+
+
+def val(x, t, ks=KS):
+    """a change may take a moment to show"""
+    time.sleep(0.15)
+    r = x.rq("DescribeConfigs", 1, {"res": [{"type": 2, "name": t, "keys": ks}]})
+    return r if isinstance(r, str) else {c["name"]: "%s/%d" % (c["value"], c["source"]) for c in r["res"][0]["configs"]}
+
+
+def IA(name, cs, cfg=None, vo=False, v=1):
+    def f(x):
+        t = x.topic(1, cfg)
+        o = []
+        for c in (cs if isinstance(cs[0], list) else [cs]) if cs else [cs]:
+            o.append(
+                [
+                    x.rq(
+                        "IncrementalAlterConfigs",
+                        v,
+                        {
+                            "res": [
+                                {"type": 2, "name": t, "configs": [{"name": a, "op": b, "value": y} for a, b, y in c]}
+                            ],
+                            "validate": vo,
+                        },
+                    ),
+                    val(x, t),
+                ]
+            )
+        return o
+
+    P(S, "incremental " + name, f)
+
+
+for n, cs in (
+    ("set", [("retention.ms", 0, "5000")]),
+    ("set equal to default", [("retention.ms", 0, "604800000")]),
+    ("set -1", [("retention.ms", 0, "-1")]),
+    ("append", [("cleanup.policy", 2, "compact")]),
+    ("append twice", [[("cleanup.policy", 2, "compact")], [("cleanup.policy", 2, "compact")]]),
+    ("subtract absent", [("cleanup.policy", 3, "compact")]),
+    ("subtract last", [("cleanup.policy", 3, "delete")]),
+    ("delete set", [[("retention.ms", 0, "5000")], [("retention.ms", 1, None)]]),
+    ("delete unset", [("retention.ms", 1, None)]),
+    ("append non-list", [("retention.ms", 2, "1")]),
+    ("key twice", [("retention.ms", 0, "1"), ("retention.ms", 0, "2")]),
+    ("unknown key", [("nonsense", 0, "1")]),
+    ("delete unknown key", [("nonsense", 1, None)]),
+    ("op 7", [("retention.ms", 7, "1")]),
+    ("bad value", [("retention.ms", 0, "abc")]),
+    ("null value", [("retention.ms", 0, None)]),
+    ("good and bad", [("retention.ms", 0, "777000"), ("segment.bytes", 0, "abc")]),
+    ("empty", []),
+    ("empty key", [("", 0, "1")]),
+    ("cleanup.policy delete", [("cleanup.policy", 0, "delete")]),
+):
+    IA(n, cs)
+IA("validate_only", [("retention.ms", 0, "9990")], vo=True)
+IA("v0", [("retention.ms", 0, "5000")], v=0)
+
+
+def IR(x, rs, v=1):
+    return x.rq(
+        "IncrementalAlterConfigs",
+        v,
+        {
+            "res": [
+                {"type": t, "name": n, "configs": [{"name": a, "op": b, "value": y} for a, b, y in cs]}
+                for t, n, cs in rs
+            ]
+        },
+    )
+
+
+R = [("retention.ms", 0, "888000")]
+P(
+    S,
+    "incremental unknown topic beside good",
+    lambda x: (lambda t: [IR(x, [(2, x.name("n"), R), (2, t, R)]), val(x, t)])(x.topic()),
+)
+P(S, "incremental bad names", lambda x: IR(x, [(2, "a b", R), (2, "", R)]))
+P(S, "incremental resource twice", lambda x: (lambda t: [IR(x, [(2, t, R), (2, t, R)]), val(x, t)])(x.topic()))
+for t in (0, 99):
+    P(S, "incremental type %d" % t, lambda x, t=t: IR(x, [(t, "x", R)]))
+P(S, "incremental none", lambda x: IR(x, []))
+P(S, "incremental broker read-only key", lambda x: IR(x, [(4, str(nodeid(x)), [("log.dirs", 0, "/x")])]))
+P(S, "incremental broker 977", lambda x: IR(x, [(4, "977", [("log.cleaner.threads", 0, "1")])]))
+
+
+def AC(name, cs, vo=False, v=1, cfg={"retention.ms": "100000", "segment.bytes": "2000000"}):
+    def f(x):
+        t = x.topic(1, cfg)
+        return [
+            x.rq(
+                "AlterConfigs",
+                v,
+                {"res": [{"type": 2, "name": t, "configs": [{"name": a, "value": b} for a, b in cs]}], "validate": vo},
+            ),
+            val(x, t),
+        ]
+
+    P(S, "alter " + name, f)
+
+
+for v in (0, 1, 2):
+    AC("one of two v%d" % v, [("retention.ms", "200000")], v=v)
+AC("validate_only", [("retention.ms", "200000")], vo=True)
+AC("one bad", [("retention.ms", "200000"), ("segment.bytes", "abc")])
+AC("unknown key", [("retention.ms", "200000"), ("nonsense", "abc")])
+AC("key twice", [("retention.ms", "1"), ("retention.ms", "2")])
+AC("null value", [("retention.ms", None)])
+AC("empty", [])
+AC("with cleanup.policy", [("retention.ms", "200000"), ("cleanup.policy", "delete")])
+P(
+    S,
+    "alter fresh topic",
+    lambda x: (
+        lambda t: [
+            x.rq(
+                "AlterConfigs",
+                1,
+                {"res": [{"type": 2, "name": t, "configs": [{"name": "retention.ms", "value": "200000"}]}]},
+            ),
+            val(x, t),
+        ]
+    )(x.topic()),
+)
+P(
+    S,
+    "alter unknown topic",
+    lambda x: x.rq(
+        "AlterConfigs",
+        1,
+        {"res": [{"type": 2, "name": x.name("n"), "configs": [{"name": "retention.ms", "value": "1"}]}]},
+    ),
+)
+P(
+    S,
+    "alter type 99",
+    lambda x: x.rq("AlterConfigs", 1, {"res": [{"type": 99, "name": "x", "configs": [{"name": "a", "value": "1"}]}]}),
+)
+P(
+    S,
+    "alter resource twice",
+    lambda x: (
+        lambda t: x.rq(
+            "AlterConfigs",
+            1,
+            {"res": [{"type": 2, "name": t, "configs": [{"name": "retention.ms", "value": "1"}]}] * 2},
+        )
+    )(x.topic()),
+)
+
+
 # ------------------------------------------------------------------ running
 def run_probe(pr, boot):
     sec, name, f, order = pr

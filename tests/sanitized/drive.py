@@ -29,7 +29,7 @@ from server import BINARY, Server  # noqa: E402
 
 SERVED = {"Produce": (3, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadata": (0, 13), "FindCoordinator": (0, 6), "ApiVersions": (0, 5),
           "CreateTopics": (2, 7), "DeleteTopics": (1, 6), "DeleteRecords": (0, 2), "InitProducerId": (0, 5), "OffsetForLeaderEpoch": (2, 4), "DescribeConfigs": (1, 4),
-          "CreatePartitions": (0, 3), "DescribeCluster": (0, 2), "DescribeTopicPartitions": (0, 0)}
+          "AlterConfigs": (0, 2), "CreatePartitions": (0, 3), "IncrementalAlterConfigs": (0, 1), "DescribeCluster": (0, 2), "DescribeTopicPartitions": (0, 0)}
 SETTINGS = {"THREADS": 4, "MAX_CONNECTIONS": 400, "READ_TIMEOUT_SECS": 2, "WRITE_TIMEOUT_SECS": 4, "SHUTDOWN_DRAIN_TIMEOUT_SECS": 5,
             "MEMORY_BUDGET": "64MiB", "SEGMENT_BYTES": "1MiB", "RETENTION_BYTES": "4MiB", "DEFAULT_PARTITIONS": 3, "LOG_LEVEL": "debug"}
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:|LeakSanitizer|WARNING: ThreadSanitizer|Assertion .* failed")
@@ -144,6 +144,9 @@ def bodies(api, v, topic):
         "InitProducerId": lambda: {"txid": "tx"},
         "OffsetForLeaderEpoch": lambda: {"topics": [named | {"parts": [{"p": 0, "cle": 0, "epoch": 0}]}]},
         "DescribeConfigs": lambda: {"res": [{"type": 2, "name": topic}, {"type": 4, "name": "1", "keys": ["broker.id"]}], "syn": True, "doc": True},
+        "AlterConfigs": lambda: {"res": [{"type": 2, "name": topic, "configs": [{"name": "flush.ms", "value": "1000"}]}]},
+        "IncrementalAlterConfigs": lambda: {"res": [{"type": 2, "name": topic, "configs": [
+            {"name": "flush.ms", "op": 1}, {"name": "leader.replication.throttled.replicas", "op": 2, "value": "0:1"}]}]},
         "CreatePartitions": lambda: {"topics": [named | {"count": 9, "assigns": [{"brokers": [1]}]}], "validate": True},
         "DescribeCluster": lambda: {"cops": True},
         "DescribeTopicPartitions": lambda: {"topics": [named, {"name": "nobody"}], "limit": 1, "cursor": {"topic": topic, "p": 0}},

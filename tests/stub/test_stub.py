@@ -14,7 +14,8 @@ SERVED = {"Produce": (3, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadat
           "OffsetCommit": (2, 9), "OffsetFetch": (1, 9), "FindCoordinator": (0, 6),
           "JoinGroup": (0, 9), "Heartbeat": (0, 4), "LeaveGroup": (0, 5), "SyncGroup": (0, 5), "DescribeGroups": (0, 6), "ListGroups": (0, 5),
           "ApiVersions": (0, 5), "CreateTopics": (2, 7), "DeleteTopics": (1, 6), "DeleteRecords": (0, 2), "InitProducerId": (0, 5),
-          "OffsetForLeaderEpoch": (2, 4), "DescribeConfigs": (1, 4), "CreatePartitions": (0, 3), "DeleteGroups": (0, 3), "OffsetDelete": (0, 0),
+          "OffsetForLeaderEpoch": (2, 4), "DescribeConfigs": (1, 4), "AlterConfigs": (0, 2), "CreatePartitions": (0, 3),
+          "DeleteGroups": (0, 3), "IncrementalAlterConfigs": (0, 1), "OffsetDelete": (0, 0),
           "DescribeCluster": (0, 2), "ConsumerGroupHeartbeat": (0, 1), "ConsumerGroupDescribe": (0, 1),
           "DescribeTopicPartitions": (0, 0)}
 INSTANCE = 6
@@ -255,6 +256,15 @@ def test_describe_configs_is_41_for_topics_and_shows_the_server(conn, v):  # D9-
     assert shown["broker.id"] == str(NODE) and shown["delete.topic.enable"] == "false" and "log.segment.bytes" not in shown
 
 
+@pytest.mark.parametrize("api", ("AlterConfigs", "IncrementalAlterConfigs"))
+def test_no_settings_of_topics_are_changed(conn, api):  # D9-1, D9-2
+    asked = [(2, "t"), (2, ""), (4, str(NODE)), (4, "99"), (9, "x")]
+    configs = [{"name": "retention.ms", "value": "1"} | ({"op": 0} if api == "IncrementalAlterConfigs" else {})]
+    for v in (SERVED[api][0], SERVED[api][1]):
+        answer = conn.rq(api, v, {"res": [{"type": kind, "name": name, "configs": configs} for kind, name in asked]})
+        assert [(entry["type"], entry["name"], entry["err"]) for entry in answer["res"]] == [(*one, err) for one, err in zip(asked, (41, 41, 42, 42, 42))]
+
+
 # ---- what needs no backend ----
 
 
@@ -284,8 +294,8 @@ def test_api_versions_lists_what_is_served(conn, v):  # B-30, B-31, B-35, D5-1
     assert answer["err"] == 0 and not any(tag.startswith("~") and answer[tag] and tag != "~fepoch" for tag in answer)
     keys = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "OffsetCommit": 8, "OffsetFetch": 9, "FindCoordinator": 10, "JoinGroup": 11, "Heartbeat": 12,
             "LeaveGroup": 13, "SyncGroup": 14, "DescribeGroups": 15, "ListGroups": 16, "ApiVersions": 18, "CreateTopics": 19,
-            "DeleteTopics": 20, "DeleteRecords": 21, "InitProducerId": 22, "OffsetForLeaderEpoch": 23, "DescribeConfigs": 32, "CreatePartitions": 37, "DeleteGroups": 42,
-            "OffsetDelete": 47, "DescribeCluster": 60, "ConsumerGroupHeartbeat": 68, "ConsumerGroupDescribe": 69, "DescribeTopicPartitions": 75}
+            "DeleteTopics": 20, "DeleteRecords": 21, "InitProducerId": 22, "OffsetForLeaderEpoch": 23, "DescribeConfigs": 32, "AlterConfigs": 33, "CreatePartitions": 37,
+            "DeleteGroups": 42, "IncrementalAlterConfigs": 44, "OffsetDelete": 47, "DescribeCluster": 60, "ConsumerGroupHeartbeat": 68, "ConsumerGroupDescribe": 69, "DescribeTopicPartitions": 75}
     wanted = [(key, 0 if api == "Produce" else SERVED[api][0], SERVED[api][1]) for api, key in keys.items()]
     assert [(entry["key"], entry["min"], entry["max"]) for entry in answer["keys"]] == wanted
 

@@ -128,6 +128,11 @@ void start_grow(struct backend *b, struct turn *turn) {
     backend_grow(b, &turn->grow);
 }
 
+void start_configure(struct backend *b, struct turn *turn) {
+    turn->configure.deadline_ms = clock_ms() + RIG_WAIT_MS;
+    backend_configure(b, &turn->configure);
+}
+
 void start_append(struct backend *b, struct turn *turn) {
     turn->append.arena = &turn->rig->arena;
     if (turn->append.deadline_ms == 0)

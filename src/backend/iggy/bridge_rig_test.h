@@ -43,6 +43,7 @@ struct turn {
         struct backend_create create;
         struct backend_delete delete_;
         struct backend_grow grow;
+        struct backend_configure configure;
         struct backend_append append;
         struct backend_commit commit;
         struct backend_committed committed;
@@ -62,6 +63,7 @@ void start_topics(struct backend *b, struct turn *turn);
 void start_create(struct backend *b, struct turn *turn);
 void start_delete(struct backend *b, struct turn *turn);
 void start_grow(struct backend *b, struct turn *turn);
+void start_configure(struct backend *b, struct turn *turn);
 void start_append(struct backend *b, struct turn *turn);
 void start_commit(struct backend *b, struct turn *turn);
 void start_committed(struct backend *b, struct turn *turn);

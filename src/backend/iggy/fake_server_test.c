@@ -13,6 +13,7 @@
 #include "iggy/codec.h"
 #include "iggy/errors.h"
 #include "iggy/login.h"
+#include "iggy/tlv.h"
 #include "testing/test.h"
 
 #define PATIENCE_S 20
@@ -131,13 +132,21 @@ static struct fake_topic *topic_make(struct fake_server *f, int stream, struct s
     return t;
 }
 
+/* A number among a topic's options; IGGY_NEVER: not set. */
+static uint64_t option_of(const struct fake_topic *t, struct str key) {
+    struct tlv_entry e;
+    uint64_t value;
+    bool found = tlv_find((struct bytes){t->options, t->options_len}, key, &e) && tlv_uint(&e, &value);
+    return found && value != 0 ? value : IGGY_NEVER;
+}
+
 static void topic_fill(const struct fake_topic *t, struct iggy_topic *out) {
     *out = (struct iggy_topic){.id = t->id,
                                .created_at_us = t->created_us,
                                .partitions_count = t->partitions_count,
-                               .message_expiry_us = IGGY_NEVER,
+                               .message_expiry_us = option_of(t, STR("message_expiry")),
                                .compression = 1,
-                               .max_topic_size = IGGY_NEVER,
+                               .max_topic_size = option_of(t, STR("max_topic_size")),
                                .name = text(t->name),
                                .options = {t->options, t->options_len}};
 }
@@ -275,6 +284,49 @@ static void on_delete_topic(struct fake_call *c) {
     fake_log_changed(c->f);
 }
 
+static bool is_reset(const struct iggy_reset_option *reset, uint32_t count, struct str key) {
+    for (uint32_t i = 0; i < count; i++)
+        if (str_equal(reset[i].key, key))
+            return true;
+    return false;
+}
+
+/* What is set stays, but for what is set anew or taken back. */
+static void topic_update(struct fake_topic *t, struct bytes options, const struct iggy_reset_option *reset,
+                         uint32_t reset_count) {
+    uint8_t merged[sizeof t->options], *at = merged;
+    struct bytes old = {t->options, t->options_len};
+    struct tlv_entry e, other;
+    while (tlv_next(&old, &e) == ST_OK) {
+        struct str key = {(const char *)e.key.ptr, e.key.len};
+        if (!tlv_find(options, key, &other) && !is_reset(reset, reset_count, key))
+            at = tlv_write(at, &e);
+    }
+    while (tlv_next(&options, &e) == ST_OK)
+        at = tlv_write(at, &e);
+    t->options_len = (int32_t)(at - merged);
+    memcpy(t->options, merged, sizeof merged);
+}
+
+static void on_update_topic(struct fake_call *c) { /* 0.11 */
+    const struct iggy_update_topic_req *in = fake_decoded(c);
+    struct fake_topic *t = topic_find(c->f, stream_find(c->f, in->stream.name), in->topic.name);
+    if (t) {
+        CHECK(str_equal(in->name, text(t->name)));
+        topic_update(t, in->options, NULL, 0);
+    }
+    fake_answer(c, t ? 0 : IGGY_ERR_TOPIC_ID_NOT_FOUND, NULL);
+}
+
+static void on_update_resource(struct fake_call *c) { /* 0.12 */
+    const struct iggy_update_resource_req *in = fake_decoded(c);
+    struct fake_topic *t = topic_find(c->f, stream_find(c->f, in->stream.name), in->topic.name);
+    CHECK_EQ(in->scope, IGGY_RESOURCE_TOPIC);
+    if (t)
+        topic_update(t, in->options, in->reset, in->reset_count);
+    fake_answer(c, t ? 0 : IGGY_ERR_TOPIC_ID_NOT_FOUND, NULL);
+}
+
 static void on_create_partitions(struct fake_call *c) {
     const struct iggy_partitions_req *in = fake_decoded(c);
     struct fake_topic *t = topic_find(c->f, stream_find(c->f, in->stream.name), in->topic.name);
@@ -329,6 +381,8 @@ static const struct {
     {IGGY_CMD_get_topic, on_get_topic},
     {IGGY_CMD_create_topic, on_create_topic},
     {IGGY_CMD_delete_topic, on_delete_topic},
+    {IGGY_CMD_update_topic, on_update_topic},
+    {IGGY_CMD_update_resource, on_update_resource},
     {IGGY_CMD_create_partitions, on_create_partitions},
     {IGGY_CMD_send_messages, on_send},
     {IGGY_CMD_poll_messages, fake_on_poll},

@@ -31,6 +31,7 @@ static const struct backend_ops iggy_ops = {
     .create = iggy_create_op,
     .delete = iggy_delete_op,
     .grow = iggy_grow_op,
+    .configure = iggy_configure_op,
     .append = iggy_append_op,
     .read = iggy_read_op,
     .read_release = iggy_read_release_op,

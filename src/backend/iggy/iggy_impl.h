@@ -101,6 +101,7 @@ void iggy_topics_op(struct backend *b, struct backend_topics *t);
 void iggy_create_op(struct backend *b, struct backend_create *c);
 void iggy_delete_op(struct backend *b, struct backend_delete *d);
 void iggy_grow_op(struct backend *b, struct backend_grow *g);
+void iggy_configure_op(struct backend *b, struct backend_configure *c);
 void iggy_append_op(struct backend *b, struct backend_append *a);
 void iggy_read_op(struct backend *b, struct backend_read *r);
 void iggy_read_release_op(struct backend *b, struct backend_read *r);

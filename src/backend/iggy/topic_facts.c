@@ -45,8 +45,12 @@ void topic_facts_of(const struct bridge *b, uint32_t version, struct str stream,
                                 .topic_id = t->id,
                                 .partitions_count = t->partitions_count,
                                 .created_us = t->created_at_us};
+    bool ignored;
     out->message_expiry_us = option_uint(t, STR("message_expiry"), &out->expiry_is_set);
     out->max_topic_size = option_uint(t, STR("max_topic_size"), &out->size_is_set);
+    out->segment_size = option_uint(t, STR("segment_size"), &ignored);
+    out->expiry_is_set &= out->message_expiry_us != 0;
+    out->size_is_set &= out->max_topic_size != 0;
     if (version < IGGY_0_12_0) {
         out->message_expiry_us = t->message_expiry_us;
         out->max_topic_size = t->max_topic_size;
@@ -66,14 +70,14 @@ enum status topic_facts_settings(const struct topic_facts *f, struct arena *a, s
     uint64_t us = f->message_expiry_us, partitions = f->partitions_count > 0 ? f->partitions_count : 1;
     enum status st = ST_OK;
     *count_out = 0;
-    if (f->size_is_set && f->max_topic_size != 0)
+    if (f->size_is_set)
         st = setting_add(a, STR("retention.bytes"),
                          f->max_topic_size == IGGY_NEVER ? IGGY_NEVER : f->max_topic_size / partitions,
                          &out[(*count_out)++]);
     if (st || !f->expiry_is_set)
         return st;
     struct backend_setting *to = &out[(*count_out)++];
-    if (us != IGGY_NEVER && (us == 0 || us % US_PER_MS != 0))
+    if (us != IGGY_NEVER && us % US_PER_MS != 0)
         *to = (struct backend_setting){STR("retention.ms"), STR_NULL};
     else
         st = setting_add(a, STR("retention.ms"), us == IGGY_NEVER ? us : us / US_PER_MS, to);
@@ -87,19 +91,23 @@ bool topic_facts_keep_all(const struct topic_facts *f) {
 
 /* ---- as Iggy's options ---- */
 
-/* The number that a setting holds; kafka/configs.c has checked it. False: it isn't set. */
+/* The number in a text, which kafka/configs.c has checked. False: there is none. */
+static bool text_number(struct str value, int64_t *out) {
+    char text[24];
+    if (value.len < 1 || value.len >= (int32_t)sizeof text)
+        return false;
+    memcpy(text, value.ptr, (size_t)value.len);
+    text[value.len] = '\0';
+    *out = strtoll(text, NULL, 10);
+    return true;
+}
+
+/* The number that a setting holds. False: it isn't set. */
 static bool setting_number(const struct backend_setting *settings, int32_t count, struct str key,
                            int64_t *out) {
-    char text[24];
-    for (int32_t i = 0; i < count; i++) {
-        struct str value = settings[i].value;
-        if (!str_equal(settings[i].key, key) || value.len < 1 || value.len >= (int32_t)sizeof text)
-            continue;
-        memcpy(text, value.ptr, (size_t)value.len);
-        text[value.len] = '\0';
-        *out = strtoll(text, NULL, 10);
-        return true;
-    }
+    for (int32_t i = 0; i < count; i++)
+        if (str_equal(settings[i].key, key) && text_number(settings[i].value, out))
+            return true;
     return false;
 }
 
@@ -120,13 +128,24 @@ static uint64_t expiry_us(int64_t ms) {
     return (uint64_t)(ms > 0 ? ms : 1) * US_PER_MS;
 }
 
-/* Whether old messages may go: not from what Kafka would compact only. */
+/* Whether old messages may go under this cleanup.policy: not from what Kafka would compact only. */
+static bool policy_deletes(struct str policy) {
+    return policy.len < 0 || (policy.len > 0 && memmem(policy.ptr, (size_t)policy.len, "delete", 6));
+}
+
 static bool settings_delete(const struct backend_setting *settings, int32_t count) {
     for (int32_t i = 0; i < count; i++)
         if (str_equal(settings[i].key, STR("cleanup.policy")))
-            return settings[i].value.len > 0 &&
-                   memmem(settings[i].value.ptr, (size_t)settings[i].value.len, "delete", 6);
+            return policy_deletes(settings[i].value);
     return true;
+}
+
+/* Whether they may go after the changes. */
+static bool changes_delete(const struct topic_facts *f, const struct topic_changes *changes) {
+    for (int32_t i = 0; i < changes->count; i++)
+        if (str_equal(changes->changes[i].key, STR("cleanup.policy")))
+            return policy_deletes(changes->changes[i].value);
+    return !changes->compacts || !topic_facts_keep_all(f);
 }
 
 static int32_t options_keep_all(uint8_t *out) {
@@ -154,6 +173,54 @@ int32_t topic_options_write(const struct backend_setting *settings, int32_t coun
         at = option_write(at, STR("segment_size"), segment);
     }
     return (int32_t)(option_write(at, STR("max_topic_size"), size) - out);
+}
+
+static void update_set(struct topic_update *out, struct str key, uint64_t value) {
+    out->options_len = (int32_t)(option_write(out->options + out->options_len, key, value) - out->options);
+}
+
+/* Before 0.12, 0 is the word for it. */
+static void update_reset(struct topic_update *out, uint32_t version, struct str key) {
+    if (version < IGGY_0_12_0)
+        update_set(out, key, 0);
+    else
+        out->reset[out->reset_count++] = (struct iggy_reset_option){key};
+}
+
+static enum status update_size(const struct topic_facts *f, int64_t bytes, struct topic_update *out) {
+    int64_t partitions = f->partitions_count > 0 ? (int64_t)f->partitions_count : 1;
+    bool limited = bytes >= 0 && bytes <= INT64_MAX / partitions;
+    uint64_t size = limited ? (uint64_t)(bytes * partitions) : IGGY_NEVER;
+    if (size == 0 || size < f->segment_size)
+        return ST_INVALID;
+    update_set(out, STR("max_topic_size"), size);
+    return ST_OK;
+}
+
+enum status topic_update_write(const struct topic_facts *f, uint32_t version,
+                               const struct topic_changes *changes, struct topic_update *out) {
+    enum status st = ST_OK;
+    *out = (struct topic_update){.options_len = 0};
+    if (!changes_delete(f, changes)) {
+        out->options_len = topic_facts_keep_all(f) ? 0 : options_keep_all(out->options);
+        return ST_OK;
+    }
+    for (int32_t i = 0; !st && i < changes->count; i++) {
+        const struct backend_change *change = &changes->changes[i];
+        bool expiry = str_equal(change->key, STR("retention.ms"));
+        bool size = str_equal(change->key, STR("retention.bytes"));
+        int64_t number;
+        bool given = text_number(change->value, &number);
+        if (expiry && given)
+            update_set(out, STR("message_expiry"), expiry_us(number));
+        else if (expiry && f->expiry_is_set)
+            update_reset(out, version, STR("message_expiry"));
+        else if (size && given)
+            st = update_size(f, number, out);
+        else if (size && f->size_is_set)
+            update_reset(out, version, STR("max_topic_size"));
+    }
+    return st;
 }
 
 int32_t topic_options_save_at_once(uint8_t out[TOPIC_OPTIONS_BYTES_MAX], int32_t len) {

@@ -659,7 +659,7 @@ static struct uuid fill_two_segments(struct rig *rig, struct str name, const str
     const struct uuid id = topic_info(t)->id;
     topic_unref(t);
     for (int i = 0; i < 2; i++) {
-        struct bytes batch = make_batch(1, BYTES, TIMESTAMP_MS);
+        struct bytes batch = make_keyed_batch(1, BYTES, TIMESTAMP_MS);
         struct backend_append_part part = {.topic = STR_NULL, .id = id, .records = batch};
         struct backend_append call = append_of(rig, &part, 1);
         RUN(rig, append, &call);

@@ -103,9 +103,9 @@ static bool append_over_budget(struct append_state *state, const struct store_ba
 }
 
 /* Is the Kafka batch good, and does the request have budget left? Spec D1-6..D1-12, D1-40, D1-41. */
-static enum status slot_check_kafka(struct store_backend *b, struct append_slot *slot) {
+static enum status slot_check_kafka(const struct lane *lane, struct append_slot *slot) {
     struct append_state *state = slot->state;
-    const struct store_backend_settings *settings = &b->settings;
+    const struct store_backend_settings *settings = &lane->backend->settings;
     if (append_over_budget(state, settings))
         return ST_OVER_BUDGET;
     const struct batch_limits limits = {
@@ -113,6 +113,7 @@ static enum status slot_check_kafka(struct store_backend *b, struct append_slot 
         .slots_max = settings->slots_max,
         .timestamp_max = clock_wall_ms() + BACKEND_TIMESTAMP_AHEAD_MS,
         .zstd_allowed = state->call->zstd_allowed,
+        .keys_required = lane->keys_required,
     };
     struct batch_report report;
     struct spare *scratch = spare_of_thread();
@@ -153,10 +154,10 @@ static enum status slot_check_iggy(struct append_slot *slot) {
     return st;
 }
 
-static enum status slot_check(struct store_backend *b, struct append_slot *slot) {
+static enum status slot_check(const struct lane *lane, struct append_slot *slot) {
     if (clock_ms() >= slot->state->call->deadline_ms) /* D1-3 */
         return ST_TIMED_OUT;
-    return slot_is_iggy(slot) ? slot_check_iggy(slot) : slot_check_kafka(b, slot);
+    return slot_is_iggy(slot) ? slot_check_iggy(slot) : slot_check_kafka(lane, slot);
 }
 
 /* A batch of a producer that numbers its batches must be its next one. ST_EXISTS: it is stored, at part->base_offset. */
@@ -273,10 +274,26 @@ static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t c
         lane_want_sync(lane->write_topic, lane->partition, slots, waiting);
 }
 
+static void setting_look(void *user, const char *key, const char *value) {
+    if (strcmp(key, "cleanup.policy") == 0 && strstr(value, "compact"))
+        *(bool *)user = true;
+}
+
+/* What the topic's settings ask of a batch, looked at when they have changed only. */
+static void lane_obey_settings(struct lane *lane) {
+    uint64_t version = topic_settings_version(lane->write_topic);
+    if (version == lane->settings_version)
+        return;
+    lane->settings_version = version;
+    lane->keys_required = false;
+    topic_settings_each(lane->write_topic, setting_look, &lane->keys_required);
+}
+
 static void lane_round(struct lane *lane, struct append_slot **slots, int32_t count) {
+    lane_obey_settings(lane);
     enum status opened = partition_open(lane->partition, NULL);
     for (int32_t i = 0; i < count; i++) {
-        slots[i]->part->status = opened ? opened : slot_check(lane->backend, slots[i]);
+        slots[i]->part->status = opened ? opened : slot_check(lane, slots[i]);
         slots[i]->stored = slots[i]->part->status == ST_OK;
     }
     enum status st = opened ? opened : lane_store(lane, slots, count);

@@ -110,6 +110,7 @@ BEGIN(topics)
 BEGIN(create)
 BEGIN(delete)
 BEGIN(grow)
+BEGIN(configure)
 BEGIN(append)
 BEGIN(read)
 BEGIN(watch)
@@ -126,19 +127,26 @@ void make_topic(struct rig *rig, const char *name, int32_t partitions) {
     CHECK_EQ(part.status, ST_OK);
 }
 
-struct bytes make_batch(int32_t count, int32_t value_bytes, int64_t timestamp) {
+static struct bytes make_batch_with(struct bytes key, int32_t count, int32_t value_bytes, int64_t timestamp) {
     struct spare out = {0};
     struct batch_builder b;
     struct bytes batch;
     uint8_t *value = mem_take_zeroed(1, (size_t)value_bytes);
     CHECK_EQ(batch_builder_init(&b, &out, timestamp), ST_OK);
     for (int32_t i = 0; i < count; i++)
-        CHECK_EQ(
-            batch_builder_add(&b, timestamp + i, -1, BYTES_NULL, (struct bytes){value, value_bytes}, NULL, 0),
-            ST_OK);
+        CHECK_EQ(batch_builder_add(&b, timestamp + i, -1, key, (struct bytes){value, value_bytes}, NULL, 0),
+                 ST_OK);
     CHECK_EQ(batch_builder_finish(&b, 0, CODEC_NONE, NULL, &batch), ST_OK);
     mem_free(value);
     return batch;
+}
+
+struct bytes make_batch(int32_t count, int32_t value_bytes, int64_t timestamp) {
+    return make_batch_with(BYTES_NULL, count, value_bytes, timestamp);
+}
+
+struct bytes make_keyed_batch(int32_t count, int32_t value_bytes, int64_t timestamp) {
+    return make_batch_with((struct bytes){(const uint8_t *)"k", 1}, count, value_bytes, timestamp);
 }
 
 void free_batch(struct bytes batch) {

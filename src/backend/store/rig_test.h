@@ -39,6 +39,7 @@ BEGIN(topics)
 BEGIN(create)
 BEGIN(delete)
 BEGIN(grow)
+BEGIN(configure)
 BEGIN(append)
 BEGIN(read)
 BEGIN(watch)
@@ -61,6 +62,7 @@ void make_topic(struct rig *rig, const char *name, int32_t partitions);
 
 /* A batch of count records with values of value_bytes each; owned by the caller. */
 struct bytes make_batch(int32_t count, int32_t value_bytes, int64_t timestamp);
+struct bytes make_keyed_batch(int32_t count, int32_t value_bytes, int64_t timestamp);
 void free_batch(struct bytes batch);
 
 struct backend_append append_of(struct rig *rig, struct backend_append_part *parts, int32_t count);

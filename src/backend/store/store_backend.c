@@ -25,6 +25,7 @@ static const struct backend_ops store_ops = {
     .create = store_create_op,
     .delete = store_delete_op,
     .grow = store_grow_op,
+    .configure = store_configure_op,
     .append = store_append_op,
     .read = store_read_op,
     .read_release = store_read_release_op,

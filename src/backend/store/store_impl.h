@@ -67,6 +67,8 @@ struct lane {
     struct partition *partition;
     struct lane_producers *producers; /* owned; the writer's; NULL: none yet */
     bool producers_learnt;            /* from the log */
+    uint64_t settings_version; /* of the topic's settings, when the writer looked at them last; 0: never */
+    bool keys_required;        /* by them (D6-15) */
 };
 
 void lane_init(void *lane);    /* store_settings.user_init */
@@ -139,6 +141,7 @@ void store_topics_op(struct backend *b, struct backend_topics *t);
 void store_create_op(struct backend *b, struct backend_create *c);
 void store_delete_op(struct backend *b, struct backend_delete *d);
 void store_grow_op(struct backend *b, struct backend_grow *g);
+void store_configure_op(struct backend *b, struct backend_configure *c);
 void store_append_op(struct backend *b, struct backend_append *a);
 void store_read_op(struct backend *b, struct backend_read *r);
 void store_read_release_op(struct backend *b, struct backend_read *r);

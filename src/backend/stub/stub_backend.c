@@ -42,6 +42,11 @@ static void stub_grow(struct backend *b, struct backend_grow *g) {
     STUB_ANSWER(g, ST_NOT_CONTROLLER);
 }
 
+static void stub_configure(struct backend *b, struct backend_configure *c) {
+    (void)b;
+    STUB_ANSWER(c, ST_NOT_CONTROLLER);
+}
+
 static void stub_append(struct backend *b, struct backend_append *a) {
     (void)b;
     for (int32_t i = 0; i < a->parts_count; i++)
@@ -112,6 +117,7 @@ static const struct backend_ops stub_ops = {
     .create = stub_create,
     .delete = stub_delete,
     .grow = stub_grow,
+    .configure = stub_configure,
     .append = stub_append,
     .read = stub_read,
     .read_release = stub_read_release,

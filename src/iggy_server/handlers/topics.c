@@ -164,34 +164,54 @@ void create_topic_handle(struct server_request *r) {
 
 /* ---- changing ---- */
 
-/* name.len -1: as it is. */
-static uint32_t topic_change(struct server_request *r, struct topic *t, struct str name,
-                             const struct topic_settings *settings) {
+/* A change of a topic: options to set, and options to take back. */
+struct topic_change {
+    struct topic_patch patch;
+    struct str name; /* P11's, beside the options; len -1: none */
+    const struct iggy_reset_option *reset;
+    uint32_t reset_count;
+};
+
+/* The settings of t as they will be. */
+static uint32_t topic_settings_next(struct server_request *r, struct topic *t, struct topic_change *change,
+                                    struct topic_settings *out) {
+    topic_settings_load(out, &r->arena, t);
+    uint32_t code = topic_settings_apply(out, &change->patch);
+    for (uint32_t i = 0; !code && i < change->reset_count; i++)
+        code = topic_settings_reset(out, r->version, change->reset[i].key);
+    return !code && out->no_memory ? code_of_status(ST_NO_MEMORY) : code;
+}
+
+/* Once more as long as somebody else, a Kafka client too, changes settings meanwhile: none of them loses what it set. */
+static uint32_t topic_change_run(struct server_request *r, struct topic *t, struct topic_change *change) {
     struct store *store = r->server->settings.store;
-    enum status st = ST_OK;
-    if (settings->no_memory)
-        return code_of_status(ST_NO_MEMORY);
-    if (name.len >= 0 && !str_equal(name, topic_info(t)->name_str))
-        st = store_topic_rename(store, t, name);
-    if (!st)
-        st = store_topic_set(store, t, settings->items, settings->count);
+    struct topic_settings settings;
+    enum status st = ST_AGAIN;
+    while (st == ST_AGAIN) {
+        uint32_t code = topic_settings_next(r, t, change, &settings);
+        if (code)
+            return code;
+        struct str name = change->name.len >= 0 ? change->name : change->patch.name;
+        st = name.len >= 0 && !str_equal(name, topic_info(t)->name_str) ? store_topic_rename(store, t, name)
+                                                                        : ST_OK;
+        const struct store_topic_settings next = {settings.items, settings.count, settings.version};
+        if (!st)
+            st = store_topic_set(store, t, &next);
+    }
     return topic_code(st);
 }
 
 void update_topic_handle(struct server_request *r) {
     const struct iggy_update_topic_req *in = update_topic_in(r);
-    struct topic_settings settings;
     struct topic *t = NULL;
     uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, &t);
     if (!code) {
-        struct topic_patch patch = {.options = in->options,
-                                    .version = r->version,
-                                    .partitions_count = (uint32_t)topic_partitions_count(t)};
-        topic_settings_load(&settings, &r->arena, t);
-        code = topic_settings_apply(&settings, &patch);
+        struct topic_change change = {.patch = {.options = in->options,
+                                                .version = r->version,
+                                                .partitions_count = (uint32_t)topic_partitions_count(t)},
+                                      .name = in->name};
+        code = topic_change_run(r, t, &change);
     }
-    if (!code)
-        code = topic_change(r, t, in->name, &settings);
     topic_unref(t);
     request_end(r, code);
 }
@@ -208,22 +228,20 @@ static bool reset_repeats(const struct iggy_update_resource_req *in, uint32_t in
 }
 
 static uint32_t topic_update_resource(struct server_request *r, const struct iggy_update_resource_req *in) {
-    struct topic_settings settings;
     struct topic *t = NULL;
-    struct topic_patch patch = {.options = in->options, .version = r->version, .name = STR_NULL};
+    struct topic_change change = {.patch = {.options = in->options, .version = r->version},
+                                  .name = STR_NULL,
+                                  .reset = in->reset,
+                                  .reset_count = in->reset_count};
     uint32_t code = request_topic_for(r, ACTION_MANAGE_TOPIC, &in->stream, &in->topic, &t);
     if (!code && ((in->options.len <= 0 && in->reset_count == 0) || tlv_check_options(in->options)))
         code = IGGY_ERR_INVALID_COMMAND;
-    if (!code) {
-        patch.partitions_count = (uint32_t)topic_partitions_count(t);
-        topic_settings_load(&settings, &r->arena, t);
-        code = topic_settings_apply(&settings, &patch);
-    }
     for (uint32_t i = 0; !code && i < in->reset_count; i++)
-        code = reset_repeats(in, i) ? IGGY_ERR_INVALID_COMMAND
-                                    : topic_settings_reset(&settings, r->version, in->reset[i].key);
-    if (!code)
-        code = topic_change(r, t, patch.name, &settings);
+        code = reset_repeats(in, i) ? IGGY_ERR_INVALID_COMMAND : 0;
+    if (!code) {
+        change.patch.partitions_count = (uint32_t)topic_partitions_count(t);
+        code = topic_change_run(r, t, &change);
+    }
     topic_unref(t);
     return code;
 }

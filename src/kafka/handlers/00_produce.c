@@ -89,9 +89,21 @@ void produce_handle(struct request *r) {
     backend_append(r->kafka->settings.backend, &p->append);
 }
 
-/* KIP-467: which records of a batch are too far ahead. */
+/* What KIP-467 says of each record of a batch that was refused for it: too far ahead, or without a key. */
+static struct str record_complaint(struct produce *p, const struct backend_append_part *part) {
+    if (part->status == ST_BAD_TIMESTAMP)
+        return STR("Timestamp is too far ahead of the server's clock");
+    if (part->topic.len < 0)
+        return STR("Compacted topic cannot accept message without key");
+    struct str text = arena_printf(
+        &p->request->arena, "Compacted topic cannot accept message without key in topic partition %.*s-%d",
+        part->topic.len, part->topic.ptr, part->partition);
+    return text.ptr ? text : STR_NULL;
+}
+
 static void produce_name_records(struct produce *p, const struct backend_append_part *part,
                                  struct produce_res_partition *out) {
+    const struct str complaint = record_complaint(p, part);
     struct spare scratch = {0};
     struct batch batch;
     struct bytes body;
@@ -106,10 +118,9 @@ static void produce_name_records(struct produce *p, const struct backend_append_
         goto done;
     records_iter_init(&it, body, batch.records_count);
     for (int32_t i = 0; records_next(&it, &record) == ST_OK; i++)
-        if (record_timestamp(&batch, &record) > latest)
-            out->record_errors[out->record_errors_count++] = (struct produce_res_record_error){
-                .batch_index = i,
-                .batch_index_error_message = STR("Timestamp is too far ahead of the server's clock")};
+        if (part->status == ST_NO_KEY ? record.key.len < 0 : record_timestamp(&batch, &record) > latest)
+            out->record_errors[out->record_errors_count++] =
+                (struct produce_res_record_error){.batch_index = i, .batch_index_error_message = complaint};
 
 done:
     spare_release(&scratch);
@@ -129,7 +140,7 @@ static void produce_on_stored(struct op *op) {
             out->log_start_offset = part->start_offset;
             if (part->status && part->reason)
                 out->error_message = str_of(part->reason);
-            if (part->status == ST_BAD_TIMESTAMP)
+            if (part->status == ST_BAD_TIMESTAMP || part->status == ST_NO_KEY)
                 produce_name_records(p, part, out);
         }
     }

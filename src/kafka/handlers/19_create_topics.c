@@ -15,7 +15,6 @@
  */
 #include <stdlib.h>
 
-#include "base/logging.h"
 #include "kafka/admin.h"
 #include "kafka/configs.h"
 #include "kafka/errors.h"
@@ -322,12 +321,6 @@ static void create_topics_store(struct create_topics *c) {
     backend_create(r->kafka->settings.backend, &c->create);
 }
 
-static void warn_of_compaction(const struct backend_create_part *part) {
-    if (topic_configs_ask_compaction(part->settings, part->settings_count))
-        log_line(LOG_WARN, "kafka", "topic asks for compaction, which is never done",
-                 LSTR("topic", part->name));
-}
-
 static void create_topics_on_created(struct op *op) {
     struct create_topics *c = container_of(op, struct create_topics, create.op);
     for (int32_t i = 0; i < c->create.parts_count; i++) {
@@ -343,7 +336,7 @@ static void create_topics_on_created(struct op *op) {
             c->outcomes[i].replication_factor = 1;
             c->outcomes[i].topic_id = c->create.validate_only ? admin_random_uuid() : part->id;
             if (!c->create.validate_only)
-                warn_of_compaction(part);
+                admin_warn_of_compaction(part->name, part->settings, part->settings_count);
         }
     }
     if (!c->create.validate_only)

@@ -9,7 +9,6 @@
  * - cleanup.policy is read-only (D9-5), as is everything about the server.
  * - The broker "" stands for what is set for all brokers at run time: nothing.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "kafka/admin.h"
@@ -19,8 +18,6 @@
 #include "kafka/topic_name.h"
 
 #define DESCRIBE_WAIT_MS 20000 /* D9-2 */
-
-enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4 };
 
 /* Everything stands at the index that the resource has in the request. */
 struct describe_configs {
@@ -74,18 +71,6 @@ static struct describe_configs *describe_configs_new(struct request *r) {
 
 /* ---- what can be said without the backend ---- */
 
-/* What is wrong with the name of a broker; len -1: nothing. The texts are Kafka's. */
-static struct str broker_problem(struct request *r, struct str name) {
-    char own[16];
-    int32_t own_len = (int32_t)snprintf(own, sizeof own, "%d", (int)r->kafka->node_id);
-    if (name.len == 0 || str_equal(name, (struct str){own, own_len}))
-        return STR_NULL;
-    for (int32_t i = 0; i < name.len; i++)
-        if (name.ptr[i] < '0' || name.ptr[i] > '9')
-            return STR("Broker id must be an integer.");
-    return STR("Unexpected broker id, expected this server's or the empty string.");
-}
-
 /* What refuses a resource, and the text about it; KERR_NONE: nothing that can be seen here. Source: D9-2. */
 static int16_t resource_refusal(struct request *r, const struct describe_configs_req_resource *asked,
                                 bool repeated, struct str *message) {
@@ -98,7 +83,7 @@ static int16_t resource_refusal(struct request *r, const struct describe_configs
     if (repeated)
         problem = STR("This resource stands more than once in the request.");
     else if (asked->resource_type == RESOURCE_BROKER)
-        problem = broker_problem(r, asked->resource_name);
+        problem = admin_node_problem(r, asked->resource_name, true);
     else if (!is_topic)
         problem = STR("Only topics and brokers have settings here.");
     if (problem.len >= 0) {

@@ -81,6 +81,12 @@ class Driver:
         if command == "trim":
             topic, partition, offset = arguments
             return [self.trim(topic, int(partition), int(offset))], []
+        if command == "configure":
+            self.configure(*arguments)
+            return [], []
+        if command == "setting":
+            value, of_topic = self.setting(*arguments)
+            return [value, "topic" if of_topic else "default"], []
         if command == "list":
             return sorted(f"{topic}:{partition}={offset}" for topic, partition, offset in self.list(arguments[0])), []
         getattr(self, command)(arguments[0], *map(int, arguments[1:]))

@@ -5,7 +5,7 @@ import time
 
 import confluent_kafka as ck
 from base import Driver, Failure
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, NewPartitions, NewTopic, OffsetSpec
 from records import Record
 
 SECONDS = 20
@@ -15,7 +15,7 @@ FATAL = (ck.KafkaError.FENCED_INSTANCE_ID, 111)
 class Confluent(Driver):
     abilities = (
         "codec:none codec:gzip codec:snappy codec:lz4 codec:zstd idempotent acks0 time headers empty-header null-header repeat-header null-key empty-key "
-        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol pattern alter trim"
+        "tombstone empty-value consume commit create delete grow topics cluster offset offset-time offset-max group cooperative static consumer-protocol pattern alter configure trim"
     )
 
     def __init__(self, bootstrap):
@@ -186,6 +186,17 @@ class Confluent(Driver):
         places = [ck.TopicPartition(topic, partition, offset)]
         done = self._one(self.admin.alter_consumer_group_offsets([ck.ConsumerGroupTopicPartitions(group, places)]))
         self._found(done.topic_partitions)
+
+    def configure(self, topic, key, how, value):
+        if how == "replace":
+            self._one(self.admin.alter_configs([ConfigResource(ConfigResource.Type.TOPIC, topic, set_config={key: value})]))
+            return
+        entry = ConfigEntry(key, None if how == "delete" else value, incremental_operation=AlterConfigOpType[how.upper()])
+        self._one(self.admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])]))
+
+    def setting(self, topic, key):
+        entry = self._one(self.admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]))[key]
+        return entry.value, entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 
     def list(self, group):
         found = self._one(self.admin.list_consumer_group_offsets([ck.ConsumerGroupTopicPartitions(group)]))
