@@ -36,7 +36,10 @@ class Members:
     @staticmethod
     def _poll(driver):
         assigned, records = driver.poll(50, 300)
-        return assigned, records, bool(records) and error_of(driver.commit) == "none"
+        try:
+            return assigned, records, driver.commit() if records else {}
+        except ClientError:
+            return assigned, records, {}
 
     def _round(self):
         with concurrent.futures.ThreadPoolExecutor(len(self.drivers)) as pool:
@@ -47,8 +50,7 @@ class Members:
                 least, _ = self.committed.get(record.partition, (0, 0))
                 expect(record.offset >= least, True, f"partition {record.partition}, committed up to {least}, offset {record.offset} of {name}")
                 self.seen.add(int(record.value))
-            ends = {record.partition: record.offset + 1 for record in records} if committed else {}
-            for partition, end in ends.items():
+            for partition, end in committed.items():
                 _, last = self.committed.get(partition, (0, 0))
                 self.committed[partition] = (last, max(last, end))
 
@@ -374,7 +376,7 @@ class Scenarios:
         self.report.saw("group-resume", **{f"life{i}": f"{some[0]}-{some[-1]}" for i, some in enumerate(offsets)})
 
     def group_split(self, assignor):
-        """Two members share six partitions. One leaves, one comes and is killed: the other goes on at their commits."""
+        """Two members share six partitions. One leaves: the other goes on at its commits. (Those that are killed: tests/groups.)"""
         scenario = "group-split" if assignor == "default" else f"group-split-{assignor}"
         topic = self._topic(scenario, 6)
         self._numbered(topic, range(120), 6)
@@ -386,13 +388,8 @@ class Scenarios:
         members.leave("b")
         self._numbered(topic, range(120, 180), 6)
         members.until("6 partitions and all records", lambda: len(members.assigned["a"]) == 6 and len(members.seen) == 180)
-        members.join("c")
-        members.until("3 partitions each again", lambda: sorted(map(len, members.assigned.values())) == [3, 3])
-        members.kill("c")
-        self._numbered(topic, range(180, 240), 6)
-        members.until("what the killed one had", lambda: len(members.assigned["a"]) == 6 and len(members.seen) == 240)
         members.leave("a")
-        self.report.saw(scenario, split="3+3", after_leave=6, after_kill=6, records=len(members.seen))
+        self.report.saw(scenario, split="3+3", after_leave=6, records=len(members.seen))
 
     def group_static(self):
         """A static member that comes back within its session gets what it had, and nobody else notices."""
