@@ -138,3 +138,8 @@ foreach(place embedded bridge-0.11 bridge-0.12)
   suite(clients.${place} ALONE TIMEOUT 600 NEEDS build.release setup.peers clients.kafka
     COMMAND tests/clients/compare --on ${place} --reference ${facts})
 endforeach()
+
+# What other projects test their Kafka clients with.
+foreach(name kgo librdkafka)
+  suite(suites.${name} ALONE TIMEOUT 600 NEEDS build.release setup.peers COMMAND tests/suites/run ${name})
+endforeach()
