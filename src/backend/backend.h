@@ -178,6 +178,8 @@ enum backend_format {
  *                    ST_TIMED_OUT     outcome unknown; a retry may store it twice
  *      base_offset   of the batch's first record; -1: the backend gave none
  *      start_offset  of the partition's log; -1: unknown, or refused before the records were looked at (K2-1)
+ *      append_ms     the time that the records have in place of their own, where the topic's message.timestamp.type is LogAppendTime
+ *                    (embedded log, FORMAT_KAFKA); else -1
  *      reason        static text for error_message, or NULL
  * Source: Kafka Produce; Iggy SendMessages; spec D.1.
  */
@@ -187,7 +189,7 @@ struct backend_append_part {
     struct bytes records;
     int32_t partition;
     enum status status;
-    int64_t base_offset, start_offset;
+    int64_t base_offset, start_offset, append_ms;
     const char *reason;
 };
 struct backend_append {

@@ -127,7 +127,7 @@ TEST(values_that_promise_what_is_not_done_are_refused) {
     check_refused(
         "compression.type", "lz4",
         "Invalid value lz4 for configuration compression.type: this server only does producer|uncompressed");
-    check_refused("message.timestamp.type", "LogAppendTime",
+    check_refused("message.timestamp.type", "LogAppendTime", /* over the bridge */
                   "Invalid value LogAppendTime for configuration message.timestamp.type: this server only "
                   "does CreateTime");
     check_refused("remote.storage.enable", "true",
@@ -187,6 +187,15 @@ TEST(a_null_value_is_refused) {
     char text[512];
     CHECK_EQ(set_one(&settings, "retention.ms", STR_NULL, text), ST_INVALID);
     CHECK_TEXT(text, "Null value not supported for topic configs: retention.ms");
+}
+
+/* D6-3 */
+TEST(times_of_appends_are_accepted_where_the_backend_puts_them_on_records) {
+    struct kafka_settings settings = some_settings();
+    char text[512];
+    settings.append_times = true;
+    CHECK_EQ(set_one(&settings, "message.timestamp.type", STR("LogAppendTime"), text), ST_OK);
+    CHECK_EQ(set_one(&settings, "message.timestamp.type", STR("NoTime"), text), ST_INVALID);
 }
 
 /* D6-3 */

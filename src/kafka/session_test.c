@@ -40,6 +40,7 @@ static void append_answer(struct backend_append *a) {
         a->parts[i].status = held.append_status;
         a->parts[i].base_offset = 7;
         a->parts[i].start_offset = 0;
+        a->parts[i].append_ms = -1;
     }
     op_complete(&a->op, ST_OK);
 }

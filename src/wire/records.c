@@ -89,6 +89,11 @@ void batch_set_max_timestamp(uint8_t *batch, int32_t size_bytes, int64_t max_tim
     be_set(batch + AT_CRC, 4, batch_crc(batch, size_bytes));
 }
 
+void batch_set_append_time(uint8_t *batch, int32_t size_bytes, int64_t append_ms) {
+    be_set(batch + AT_ATTRIBUTES, 2, be_get(batch + AT_ATTRIBUTES, 2) | BATCH_LOG_APPEND_TIME);
+    batch_set_max_timestamp(batch, size_bytes, append_ms);
+}
+
 /* ---- records: readers return where they stopped, or NULL: not well formed ---- */
 
 static const uint8_t *varint_read_slow(const uint8_t *at, const uint8_t *end, int bytes_max, uint64_t *out) {

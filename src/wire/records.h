@@ -85,6 +85,9 @@ void batch_assign(uint8_t *batch, int64_t base_offset, int32_t leader_epoch);
 /* Write max_timestamp into the header and the CRC anew over size_bytes. */
 void batch_set_max_timestamp(uint8_t *batch, int32_t size_bytes, int64_t max_timestamp);
 
+/* Give all its records this time in place of their own, which stay in it (LogAppendTime): a bit, the header's max_timestamp, the CRC anew. */
+void batch_set_append_time(uint8_t *batch, int32_t size_bytes, int64_t append_ms);
+
 /* One record; key, value, headers are borrowed; len -1: null. */
 struct record {
     int64_t timestamp_delta, offset_delta;

@@ -65,7 +65,7 @@ void iggy_append_op(struct backend *backend, struct backend_append *a) {
     struct bridge_loop *l = bridge_here(bridge_of(backend));
     op_start(&a->op, NULL);
     for (int32_t i = 0; i < a->parts_count; i++)
-        a->parts[i].base_offset = a->parts[i].start_offset = -1;
+        a->parts[i].base_offset = a->parts[i].start_offset = a->parts[i].append_ms = -1;
     struct append_state *state =
         arena_take(a->arena, sizeof *state + (size_t)a->parts_count * sizeof state->slots[0]);
     int64_t id = producer_id_of(a);

@@ -25,7 +25,7 @@ static int32_t append_route(struct store_backend *b, struct append_state *state)
     int32_t count = 0;
     for (int32_t i = 0; i < a->parts_count; i++) {
         struct backend_append_part *part = &a->parts[i];
-        part->base_offset = part->start_offset = -1;
+        part->base_offset = part->start_offset = part->append_ms = -1;
         if (part->status)
             continue;
         struct topic *t = topic_of_part(b, part->topic, &part->id, &part->status);

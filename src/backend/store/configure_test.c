@@ -1,7 +1,9 @@
 #include "backend/store/rig_test.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "iggy/batch.h"
 #include "testing/test.h"
+#include "wire/records.h"
 
 static struct rig rig;
 
@@ -148,5 +150,64 @@ TEST(a_topic_that_is_to_be_compacted_takes_no_record_without_a_key) { /* D6-15 *
     CHECK_EQ(append_keyless("other"), ST_OK);
     CHECK_EQ(configure_one("t", "cleanup.policy", "delete"), ST_OK);
     CHECK_EQ(append_keyless("t"), ST_OK);
+    rig_close(&rig);
+}
+
+/* What a batch comes to whose records have the time timestamp; *append_ms: what the answer says. */
+static enum status append_at(int64_t timestamp, bool marked, int64_t *append_ms) {
+    struct bytes batch = make_batch(2, 10, timestamp);
+    if (marked)
+        batch_set_append_time((uint8_t *)(uintptr_t)batch.ptr, batch.len, timestamp);
+    struct backend_append_part part = {.topic = STR("t"), .records = batch};
+    struct backend_append call = append_of(&rig, &part, 1);
+    RUN(&rig, append, &call);
+    free_batch(batch);
+    *append_ms = part.append_ms;
+    return part.status;
+}
+
+/* The time of the topic's records from this offset on, which are in one batch, as the format's readers see it. */
+static int64_t stored_time(int64_t offset, enum backend_format format) {
+    struct backend_read_part part = read_part("t", 0, offset);
+    struct backend_read read = read_of(&part, 1);
+    int64_t ms;
+    read.format = format;
+    RUN(&rig, read, &read);
+    CHECK_EQ(part.status, ST_OK);
+    if (format == FORMAT_KAFKA) {
+        struct batch b;
+        CHECK_EQ(batch_read(part.records[0], &b), ST_OK);
+        ms = b.log_append_time ? b.max_timestamp : b.base_timestamp;
+    } else {
+        struct iggy_batch b;
+        CHECK_EQ(iggy_batch_read(part.records[0], true, &b), ST_OK);
+        ms = (int64_t)b.origin_timestamp_us / 1000;
+    }
+    backend_read_release(rig.backend, &read);
+    return ms;
+}
+
+TEST(records_get_the_time_of_their_append_while_the_topic_says_so) { /* D1-12, D6-3 */
+    const int64_t far_ahead = INT64_C(253370764800000);
+    int64_t before = clock_wall_ms(), append_ms;
+    rig_open(&rig, test_dir(), false);
+    make_topic(&rig, "t", 1);
+    CHECK_EQ(append_at(TIMESTAMP_MS, false, &append_ms), ST_OK);
+    CHECK_EQ(append_ms, -1);
+    CHECK_EQ(configure_one("t", "message.timestamp.type", "LogAppendTime"), ST_OK);
+    CHECK_EQ(append_at(far_ahead, false, &append_ms), ST_OK);
+    CHECK(append_ms >= before && append_ms <= clock_wall_ms());
+    CHECK_EQ(stored_time(2, FORMAT_KAFKA), append_ms);
+    CHECK_EQ(stored_time(2, FORMAT_IGGY), append_ms);
+    CHECK_EQ(stored_time(0, FORMAT_KAFKA), TIMESTAMP_MS);
+    int64_t ignored;
+    CHECK_EQ(append_at(TIMESTAMP_MS, true, &ignored), ST_BAD_TIMESTAMP); /* who says so himself */
+    struct backend_offset_part found = {.topic = STR("t"), .kind = OFFSET_MAX_TIME};
+    struct backend_offsets offsets = {.parts = &found, .parts_count = 1, .deadline_ms = clock_ms() + LONG_MS};
+    RUN(&rig, offsets, &offsets);
+    CHECK_EQ(found.offset, 2);
+    CHECK_EQ(found.timestamp_ms, append_ms);
+    CHECK_EQ(configure_one("t", "message.timestamp.type", NULL), ST_OK);
+    CHECK_EQ(append_at(far_ahead, false, &append_ms), ST_BAD_TIMESTAMP);
     rig_close(&rig);
 }

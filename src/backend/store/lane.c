@@ -102,6 +102,24 @@ static bool append_over_budget(struct append_state *state, const struct store_ba
            atomic_load(&state->used_slots) > settings->slots_max * REQUEST_CAPS;
 }
 
+/* The time that the batch is known by: its records' own, or that of now (D1-12). */
+static enum status slot_set_time(const struct lane *lane, struct append_slot *slot,
+                                 const struct batch_report *report) {
+    uint8_t *at = (uint8_t *)(uintptr_t)slot->part->records.ptr;
+    slot->max_timestamp = report->max_timestamp;
+    if (lane->settings.append_time && report->batch.log_append_time) {
+        slot->part->reason = "A producer can't say when its records are appended";
+        return ST_BAD_TIMESTAMP;
+    }
+    if (lane->settings.append_time) {
+        slot->max_timestamp = slot->part->append_ms = clock_wall_ms();
+        batch_set_append_time(at, slot->size_bytes, slot->max_timestamp);
+    } else if (report->max_timestamp != report->batch.max_timestamp) {
+        batch_set_max_timestamp(at, slot->size_bytes, report->max_timestamp);
+    }
+    return ST_OK;
+}
+
 /* Is the Kafka batch good, and does the request have budget left? Spec D1-6..D1-12, D1-40, D1-41. */
 static enum status slot_check_kafka(const struct lane *lane, struct append_slot *slot) {
     struct append_state *state = slot->state;
@@ -111,9 +129,10 @@ static enum status slot_check_kafka(const struct lane *lane, struct append_slot 
     const struct batch_limits limits = {
         .bytes_max = settings->batch_bytes_max,
         .slots_max = settings->slots_max,
-        .timestamp_max = clock_wall_ms() + BACKEND_TIMESTAMP_AHEAD_MS,
+        .timestamp_max =
+            lane->settings.append_time ? INT64_MAX : clock_wall_ms() + BACKEND_TIMESTAMP_AHEAD_MS,
         .zstd_allowed = state->call->zstd_allowed,
-        .keys_required = lane->keys_required,
+        .keys_required = lane->settings.keys_required,
     };
     struct batch_report report;
     struct spare *scratch = spare_of_thread();
@@ -130,12 +149,8 @@ static enum status slot_check_kafka(const struct lane *lane, struct append_slot 
     if (append_over_budget(state, settings))
         return ST_OVER_BUDGET;
     slot->records_count = report.batch.last_offset_delta + 1;
-    slot->max_timestamp = report.max_timestamp;
     slot->size_bytes = report.batch.size_bytes;
-    if (report.max_timestamp != report.batch.max_timestamp)
-        batch_set_max_timestamp((uint8_t *)(uintptr_t)slot->part->records.ptr, report.batch.size_bytes,
-                                report.max_timestamp);
-    return ST_OK;
+    return slot_set_time(lane, slot, &report);
 }
 
 /* Who sent an Iggy batch has had it checked; it is appended now. */
@@ -275,18 +290,20 @@ static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t c
 }
 
 static void setting_look(void *user, const char *key, const char *value) {
+    struct lane_settings *settings = user;
     if (strcmp(key, "cleanup.policy") == 0 && strstr(value, "compact"))
-        *(bool *)user = true;
+        settings->keys_required = true;
+    if (strcmp(key, "message.timestamp.type") == 0 && strcmp(value, "LogAppendTime") == 0)
+        settings->append_time = true;
 }
 
 /* What the topic's settings ask of a batch, looked at when they have changed only. */
 static void lane_obey_settings(struct lane *lane) {
     uint64_t version = topic_settings_version(lane->write_topic);
-    if (version == lane->settings_version)
+    if (version == lane->settings.version)
         return;
-    lane->settings_version = version;
-    lane->keys_required = false;
-    topic_settings_each(lane->write_topic, setting_look, &lane->keys_required);
+    lane->settings = (struct lane_settings){.version = version};
+    topic_settings_each(lane->write_topic, setting_look, &lane->settings);
 }
 
 static void lane_round(struct lane *lane, struct append_slot **slots, int32_t count) {

@@ -53,6 +53,13 @@ static inline struct store_backend *store_backend_of(struct backend *b) {
 
 /* ---- one partition's append queue (lane.c) ---- */
 
+/* What the topic's settings ask of a Kafka batch. */
+struct lane_settings {
+    uint64_t version;   /* of the topic's settings when the writer looked at them last; 0: never */
+    bool keys_required; /* cleanup.policy (D6-15) */
+    bool append_time;   /* message.timestamp.type (D1-12) */
+};
+
 /* Beside each struct partition of the store (partition_user). */
 struct lane {
     pthread_mutex_t lock; /* of what follows; never held over I/O */
@@ -67,8 +74,7 @@ struct lane {
     struct partition *partition;
     struct lane_producers *producers; /* owned; the writer's; NULL: none yet */
     bool producers_learnt;            /* from the log */
-    uint64_t settings_version; /* of the topic's settings, when the writer looked at them last; 0: never */
-    bool keys_required;        /* by them (D6-15) */
+    struct lane_settings settings;    /* the writer's */
 };
 
 void lane_init(void *lane);    /* store_settings.user_init */

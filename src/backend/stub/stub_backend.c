@@ -50,7 +50,7 @@ static void stub_configure(struct backend *b, struct backend_configure *c) {
 static void stub_append(struct backend *b, struct backend_append *a) {
     (void)b;
     for (int32_t i = 0; i < a->parts_count; i++)
-        a->parts[i].base_offset = a->parts[i].start_offset = -1;
+        a->parts[i].base_offset = a->parts[i].start_offset = a->parts[i].append_ms = -1;
     STUB_ANSWER(a, ST_UNAVAILABLE);
 }
 

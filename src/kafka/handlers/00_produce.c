@@ -137,6 +137,7 @@ static void produce_on_stored(struct op *op) {
             failed |= part->status != ST_OK;
             out->error_code = kerr_of_append(part->status);
             out->base_offset = part->status ? -1 : part->base_offset;
+            out->log_append_time_ms = part->status ? -1 : part->append_ms;
             out->log_start_offset = part->start_offset;
             if (part->status && part->reason)
                 out->error_message = str_of(part->reason);
