@@ -140,6 +140,6 @@ foreach(place embedded bridge-0.11 bridge-0.12)
 endforeach()
 
 # What other projects test their Kafka clients with.
-foreach(name kgo librdkafka)
+foreach(name kgo librdkafka librdkafka-admin)
   suite(suites.${name} ALONE TIMEOUT 600 NEEDS build.release setup.peers COMMAND tests/suites/run ${name})
 endforeach()
