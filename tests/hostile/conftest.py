@@ -12,7 +12,8 @@ from server import BINARY, Server
 with open(BINARY, "rb") as program:
     code = program.read()
 SANITIZED = b"__asan_init" in code or b"__tsan_init" in code
-GROWTH = (512 if SANITIZED else 64) << 20  # a sanitizer has memory of its own, and keeps what was freed for a while
+# What was freed may be kept: 64 MiB by each of malloc's arenas (src/app/server.c); a sanitizer has memory of its own beside that.
+GROWTH = (512 if SANITIZED else 128) << 20
 
 
 def pytest_configure():
@@ -29,7 +30,7 @@ def shared():
 
 @pytest.fixture
 def server(shared):
-    """After each test it must be alive and must not have grown by more than 64 MiB."""
+    """After each test it must be alive and must not have grown by more than GROWTH."""
     before = shared.rss()
     yield shared
     conn = Conn(shared.bootstrap, timeout=5)
