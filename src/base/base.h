@@ -62,6 +62,10 @@ static inline int str_compare(struct str a, struct str b) {
 }
 /* Without white space (isspace in the C locale) at both ends. */
 struct str str_trimmed(struct str s);
+/* The part of s before the separator; s becomes what follows it, of length -1 after the last one. False: nothing is left. */
+bool str_next_part(struct str *s, char separator, struct str *part);
+/* Whether a list with commas between its words has this one; white space around them doesn't count. */
+bool str_list_has(struct str list, struct str word);
 static inline bool uuid_equal(const struct uuid *a, const struct uuid *b) {
     return memcmp(a->b, b->b, sizeof a->b) == 0;
 }

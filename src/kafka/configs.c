@@ -62,20 +62,10 @@ int32_t topic_config_find(struct str name) {
 
 /* ---- what is well formed ---- */
 
-/* The part of s before the separator; s becomes what follows it. False: nothing is left. */
-static bool next_part(struct str *s, char separator, struct str *part) {
-    if (s->len < 0)
-        return false;
-    const char *end = s->len > 0 ? memchr(s->ptr, separator, (size_t)s->len) : NULL;
-    *part = (struct str){s->ptr, end ? (int32_t)(end - s->ptr) : s->len};
-    *s = end ? (struct str){end + 1, s->len - part->len - 1} : STR_NULL;
-    return true;
-}
-
 static bool is_one_of(struct str s, const char *choices) {
     struct str rest = str_of(choices);
     struct str choice;
-    while (next_part(&rest, '|', &choice))
+    while (str_next_part(&rest, '|', &choice))
         if (str_equal(s, choice))
             return true;
     return false;
@@ -116,7 +106,7 @@ static bool double_parse(struct str s, double *out) {
 static bool is_replica(struct str s) {
     struct str partition;
     int64_t number;
-    return next_part(&s, ':', &partition) && number_parse(partition, &number) && number_parse(s, &number);
+    return str_next_part(&s, ':', &partition) && number_parse(partition, &number) && number_parse(s, &number);
 }
 
 /* What is wrong with one value; the texts are Kafka's. */
@@ -148,7 +138,7 @@ static struct str complain_of_choice(const struct complaint *c, struct str part)
         arena_printf(c->arena, "Invalid value %.*s for configuration %s: String must be one of: ", part.len,
                      part.ptr, c->row->name.ptr);
     struct str choice;
-    while (text.ptr && list.ptr && next_part(&list, '|', &choice))
+    while (text.ptr && list.ptr && str_next_part(&list, '|', &choice))
         text = arena_printf(c->arena, "%s%.*s%s", text.ptr, choice.len, choice.ptr, list.len < 0 ? "" : ", ");
     return text;
 }
@@ -188,7 +178,7 @@ static struct str check_list(const struct complaint *c) {
         return complain_of_length(c->arena, c->row);
     bool any =
         str_equal(c->value, STR("")) || (c->row->rule == RULE_REPLICAS && str_equal(c->value, STR("*")));
-    while (!any && next_part(&rest, ',', &part)) {
+    while (!any && str_next_part(&rest, ',', &part)) {
         part = str_trimmed(part);
         if (c->row->rule == RULE_REPLICAS && !is_replica(part))
             return complain(c, "it must be '*' or a list of [partitionId]:[brokerId]");
@@ -222,14 +212,6 @@ static struct str check_form(const struct complaint *c) {
 
 /* ---- what is accepted ---- */
 
-static bool list_holds(struct str list, struct str wanted) {
-    struct str part;
-    while (next_part(&list, ',', &part))
-        if (str_equal(str_trimmed(part), wanted))
-            return true;
-    return false;
-}
-
 static struct str check_accepted(const struct kafka_settings *settings, const struct complaint *c) {
     const struct config_row *row = c->row;
     if (!row->accepted || is_one_of(c->value, row->accepted))
@@ -239,7 +221,7 @@ static struct str check_accepted(const struct kafka_settings *settings, const st
     if (row->rule == RULE_COMPACTION) {
         if (settings->accept_compact)
             return STR("");
-        if (list_holds(c->value, STR("compact")))
+        if (str_list_has(c->value, STR("compact")))
             return complain(c,
                             "this server compacts nothing; its setting ACCEPT_COMPACT takes it all the same");
     }
@@ -322,13 +304,13 @@ struct list_part {
 
 static int32_t parts_count(struct str list) {
     int32_t count = 0;
-    for (struct str part; next_part(&list, ',', &part);)
+    for (struct str part; str_next_part(&list, ',', &part);)
         count++;
     return count;
 }
 
 static int32_t parts_add(struct list_part *parts, int32_t count, struct str list) {
-    for (struct str part; next_part(&list, ',', &part); count++)
+    for (struct str part; str_next_part(&list, ',', &part); count++)
         parts[count] = (struct list_part){str_trimmed(part), count};
     return count;
 }
@@ -442,7 +424,7 @@ enum status topic_configs_change(const struct kafka_settings *settings, struct a
 bool topic_configs_ask_compaction(const struct backend_setting *settings, int32_t count) {
     for (int32_t i = 0; i < count; i++)
         if (str_equal(settings[i].key, STR("cleanup.policy")))
-            return list_holds(settings[i].value, STR("compact"));
+            return str_list_has(settings[i].value, STR("compact"));
     return false;
 }
 

@@ -130,7 +130,7 @@ static uint64_t expiry_us(int64_t ms) {
 
 /* Whether old messages may go under this cleanup.policy: not from what Kafka would compact only. */
 static bool policy_deletes(struct str policy) {
-    return policy.len < 0 || (policy.len > 0 && memmem(policy.ptr, (size_t)policy.len, "delete", 6));
+    return policy.len < 0 || str_list_has(policy, STR("delete"));
 }
 
 static bool settings_delete(const struct backend_setting *settings, int32_t count) {

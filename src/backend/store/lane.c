@@ -291,7 +291,7 @@ static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t c
 
 static void setting_look(void *user, const char *key, const char *value) {
     struct lane_settings *settings = user;
-    if (strcmp(key, "cleanup.policy") == 0 && strstr(value, "compact"))
+    if (strcmp(key, "cleanup.policy") == 0 && str_list_has(str_of(value), STR("compact")))
         settings->keys_required = true;
     if (strcmp(key, "message.timestamp.type") == 0 && strcmp(value, "LogAppendTime") == 0)
         settings->append_time = true;

@@ -156,7 +156,7 @@ static int64_t topic_number(const struct topic *t, const char *key, int64_t othe
 /* What Kafka would compact and not delete is kept for ever: nothing here compacts (D6-13). */
 static struct store_retention topic_retention(const struct store_backend *b, const struct topic *t) {
     char *policy = topic_setting(t, "cleanup.policy");
-    bool deletes = !policy || strstr(policy, "delete");
+    bool deletes = !policy || str_list_has(str_of(policy), STR("delete"));
     mem_free(policy);
     if (!deletes)
         return (struct store_retention){.ms = -1, .bytes = -1};
