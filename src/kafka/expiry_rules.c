@@ -31,17 +31,11 @@ static void topic_is_read(struct expiry_pick *pick, struct str topic) {
 /* False: a member's topics are not known. */
 static bool member_topics_are_read(const struct group_describe *d, const struct group_member_view *member,
                                    struct expiry_pick *pick) {
-    struct subscription s = subscription_of(member->metadata);
-    struct group_member_topics topics = {.view = member};
+    struct member_reads reads = member_reads_of(d->type, member);
     struct str topic;
-    if (d->type == GROUP_CONSUMER) {
-        while (group_member_topics_next(&topics, &topic))
-            topic_is_read(pick, topic);
-        return group_member_topics_known(member);
-    }
-    while (subscription_next(&s, &topic))
+    while (member_reads_next(&reads, &topic))
         topic_is_read(pick, topic);
-    return s.is_whole;
+    return member_reads_known(&reads);
 }
 
 void expiry_pick(const struct group_describe *d, struct expiry_pick *pick) {

@@ -24,3 +24,18 @@ bool subscription_next(struct subscription *s, struct str *topic_out) {
     s->in.at += len;
     return true;
 }
+
+struct member_reads member_reads_of(enum group_type type, const struct group_member_view *member) {
+    return (struct member_reads){
+        .type = type, .subscription = subscription_of(member->metadata), .topics = {.view = member}};
+}
+
+bool member_reads_next(struct member_reads *reads, struct str *topic_out) {
+    return reads->type == GROUP_CONSUMER ? group_member_topics_next(&reads->topics, topic_out)
+                                         : subscription_next(&reads->subscription, topic_out);
+}
+
+bool member_reads_known(const struct member_reads *reads) {
+    return reads->type == GROUP_CONSUMER ? group_member_topics_known(reads->topics.view)
+                                         : reads->subscription.is_whole;
+}

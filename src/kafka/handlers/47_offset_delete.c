@@ -36,17 +36,11 @@ static void subscribed_to(struct offset_deleting *d, struct str topic) {
 
 /* False: what the member reads is not known. */
 static bool subscription_read(struct offset_deleting *d, const struct group_member_view *member) {
-    struct subscription s = subscription_of(member->metadata);
-    struct group_member_topics topics = {.view = member};
+    struct member_reads reads = member_reads_of(d->describe.type, member);
     struct str topic;
-    if (d->describe.type == GROUP_CONSUMER) {
-        while (group_member_topics_next(&topics, &topic))
-            subscribed_to(d, topic);
-        return group_member_topics_known(member);
-    }
-    while (subscription_next(&s, &topic))
+    while (member_reads_next(&reads, &topic))
         subscribed_to(d, topic);
-    return s.is_whole;
+    return member_reads_known(&reads);
 }
 
 /* Who can't be understood may read any topic. */
