@@ -18,18 +18,25 @@ def two_leave_two_come(group):
     group.shared("by c and d")
 
 
-def static(group, fences=True):
-    """A killed static member comes back within its session: it has what it had, and the other one is told nothing. Then another process comes with
-    its instance id: it takes the place, and the first one is told that it is fenced. fences: whether the client knows what it is told then."""
+def static_pair(group):
+    """a and b, both static, share; b2, who is to take the place of b, is ready and waits for its may_join. Also what b has, and whether a has been told
+    nothing since."""
     a, b = group.join("a", instance="ia"), group.join("b", instance="ib")
     group.shared("by a and b")
     b2 = group.join("b2", instance="ib", now=False)
     group.ready(b2)
-    had, (before, there) = set(b.assigned), (a.rebalances, set(a.assigned))
+    before, there = a.rebalances, set(a.assigned)
 
     def undisturbed():
         return a.rebalances == before and a.assigned == there
 
+    return b2, set(b.assigned), undisturbed
+
+
+def static(group, fences=True):
+    """A killed static member comes back within its session: it has what it had, and the other one is told nothing. Then another process comes with
+    its instance id: it takes the place, and the first one is told that it is fenced. fences: whether the client knows what it is told then."""
+    b2, had, undisturbed = static_pair(group)
     group.kill("b")
     b2.may_join.set()
     group.until("b2 in the place of b", lambda: b2.assigned == had, undisturbed)
@@ -53,15 +60,7 @@ def static(group, fences=True):
 def static_consumer(group):
     """The same with group.protocol=consumer: a static member that closes keeps its place; as long as it has not, another process with its instance id
     is refused (111)."""
-    a, b = group.join("a", instance="ia"), group.join("b", instance="ib")
-    group.shared("by a and b")
-    b2 = group.join("b2", instance="ib", now=False)
-    group.ready(b2)
-    had, (before, there) = set(b.assigned), (a.rebalances, set(a.assigned))
-
-    def undisturbed():
-        return a.rebalances == before and a.assigned == there
-
+    b2, had, undisturbed = static_pair(group)
     group.leave("b")
     b2.may_join.set()
     group.until("b2 in the place of b", lambda: b2.assigned == had, undisturbed)
