@@ -89,6 +89,29 @@ static enum status kafka_make_groups(struct kafka *k) {
     return st ? st : kafka_make_expiry(k);
 }
 
+/* ---- the end ----
+ *
+ * The listener's drain comes first on every loop, so that no request is read any more when the groups end: a heartbeat or commit that is under way
+ * has its real answer, what comes later a closed connection, as with Kafka. Some clients (kafkajs) give up when they are sent elsewhere (16) by a
+ * server that then goes.
+ */
+
+static void kafka_on_loop_stop(struct op *op) {
+    struct kafka_loop *here = container_of(op, struct kafka_loop, stop);
+    struct kafka *k = here->kafka;
+    for (struct link *l = here->sessions.next; l != &here->sessions; l = l->next)
+        session_cancel(container_of(l, struct session, link));
+    if (atomic_fetch_sub(&k->reading, 1) == 1)
+        groups_stop(k->groups);
+}
+
+/* Behind the start of the drain, which goes to the loops from this one. */
+static void kafka_on_stop(struct op *op) {
+    struct kafka *k = container_of(op, struct kafka, stop);
+    for (int i = 0; i < k->settings.loops_count; i++)
+        loop_post(&k->per_loop[i].stop);
+}
+
 enum status kafka_new(const struct kafka_settings *settings, struct kafka **out) {
     struct kafka *k = mem_take_zeroed(1, sizeof *k);
     if (!k)
@@ -109,8 +132,13 @@ enum status kafka_new(const struct kafka_settings *settings, struct kafka **out)
     st = ST_NO_MEMORY;
     if (!k->per_loop)
         goto fail;
-    for (int i = 0; i < settings->loops_count; i++)
+    for (int i = 0; i < settings->loops_count; i++) {
+        k->per_loop[i].kafka = k;
         list_init(&k->per_loop[i].sessions);
+        op_init(&k->per_loop[i].stop, settings->loops[i], kafka_on_loop_stop);
+    }
+    op_init(&k->stop, settings->loops[0], kafka_on_stop);
+    atomic_store(&k->reading, settings->loops_count);
     const struct listener_settings listen = {
         .address = settings->bind_address,
         .connections_max = settings->connections_max,
@@ -155,22 +183,12 @@ void kafka_open(struct kafka *k) {
     listener_open(k->listener);
 }
 
-static void kafka_on_loop_stop(struct op *op) {
-    struct kafka_loop *here = container_of(op, struct kafka_loop, stop);
-    for (struct link *l = here->sessions.next; l != &here->sessions; l = l->next)
-        session_cancel(container_of(l, struct session, link));
-}
-
 void kafka_stop(struct kafka *k, int64_t drain_ms, struct op *done) {
     atomic_store(&k->stopping, true);
     group_topics_stop(k->group_topics);
     offset_expiry_stop(k->offset_expiry);
-    groups_stop(k->groups);
     listener_drain(k->listener, drain_ms, done);
-    for (int i = 0; i < k->settings.loops_count; i++) {
-        op_init(&k->per_loop[i].stop, k->settings.loops[i], kafka_on_loop_stop);
-        loop_post(&k->per_loop[i].stop);
-    }
+    loop_post(&k->stop);
 }
 
 void kafka_free(struct kafka *k) {

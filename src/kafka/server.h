@@ -18,6 +18,8 @@ struct kafka {
     struct str cluster_id;
     _Atomic int64_t next_producer; /* D10-2, low 47 bits */
     _Atomic bool stopping;
+    struct op stop;       /* on loop 0 */
+    atomic_int reading;   /* loops that have not stopped to read requests */
     struct kafka_loop *per_loop;         /* owned; one a loop */
     struct groups *groups;               /* owned; kafka/groups.h */
     struct group_topics *group_topics;   /* owned; kafka/group_topics.h */
@@ -27,6 +29,7 @@ struct kafka {
 
 /* The sessions of one loop, so that a stop can end what they wait for. */
 struct kafka_loop {
+    struct kafka *kafka;
     struct link sessions;
     struct op stop;
 };

@@ -5,7 +5,7 @@ const require = packagesOf('js')
 const { Kafka, logLevel, CompressionTypes, CompressionCodecs } = require('kafkajs')
 CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy')
 
-const kafka = new Kafka({ brokers: [BOOTSTRAP], logLevel: logLevel.NOTHING, retry: { retries: 5 } })
+const kafka = new Kafka({ brokers: [BOOTSTRAP], logLevel: logLevel.ERROR, retry: { retries: 5 } })
 const admin = kafka.admin()
 await admin.connect()
 // The group consumer: it pushes records, which wait here until they are asked for.
