@@ -624,6 +624,13 @@ void fake_let_go(struct fake_server *f) {
     fake_unlock(f);
 }
 
+void fake_let_go_last(struct fake_server *f) {
+    fake_lock(f);
+    CHECK(f->held_count > 0);
+    fake_run(f, &f->held[--f->held_count], false);
+    fake_unlock(f);
+}
+
 void fake_wait_for_change(struct fake_server *f) {
     struct timespec until = {.tv_sec = (time_t)(clock_wall_ms() / 1000 + PATIENCE_S)};
     CHECK(pthread_cond_timedwait(&f->changed, &f->lock, &until) != ETIMEDOUT);

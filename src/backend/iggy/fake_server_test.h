@@ -133,7 +133,8 @@ void fake_add_topic(struct fake_server *f, const char *stream, const char *name,
 void fake_remove_topic(struct fake_server *f, const char *name);
 void fake_refuse(struct fake_server *f, uint32_t command, uint32_t code, int times); /* code 0: hang up */
 void fake_hold(struct fake_server *f, uint32_t command);
-void fake_let_go(struct fake_server *f); /* answer what waits, and hold no more */
+void fake_let_go(struct fake_server *f);      /* answer what waits, and hold no more */
+void fake_let_go_last(struct fake_server *f); /* answer what came last, before what waits longer */
 
 /* Until so many requests of the command have come, held ones too. */
 void fake_expect(struct fake_server *f, uint32_t command, int count);

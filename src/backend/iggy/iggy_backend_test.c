@@ -1,4 +1,5 @@
 #include "backend/iggy/bridge_rig_test.h"
+#include "backend/iggy/fake_log_test.h"
 #include "backend/iggy/producers.h"
 #include "backend/iggy/view.h"
 #include "base/clock.h"
@@ -749,6 +750,43 @@ TEST(a_connection_lost_in_a_send_leaves_its_outcome_open) { /* F, D1-34; 0.11 ha
     fake_refuse(&rig.server, IGGY_CMD_send_messages, 0, 1);
     CHECK_EQ(append_run(&rig, "t", rig_batch(&rig, (struct batch_want){.letter = 'a'})), ST_TIMED_OUT);
     CHECK_EQ(append_run(&rig, "t", rig_batch(&rig, (struct batch_want){.letter = 'a'})), ST_OK);
+    rig_close(&rig);
+}
+
+/* Two numbered batches have gone to a server of 0.11, which answers the second one first. */
+static void answer_second_first(struct turn turns[2]) {
+    rig_open(&rig, (struct rig_options){.version = IGGY_0_11});
+    fake_add_topic(&rig.server, "kafka", "t", 1);
+    fake_hold(&rig.server, IGGY_CMD_send_messages);
+    for (int i = 0; i < 2; i++) {
+        append_of(&rig, &turns[i], "t",
+                  rig_batch(&rig, (struct batch_want){.letter = 'a', .producer_id = 7, .sequence = i}));
+        turn_begin(&rig, 0, &turns[i], start_append);
+    }
+    fake_expect(&rig.server, IGGY_CMD_send_messages, 2);
+    fake_let_go_last(&rig.server);
+}
+
+TEST(a_batch_that_is_stored_while_one_before_it_has_no_answer_waits_for_that) { /* G-6 */
+    struct turn turns[2];
+    answer_second_first(turns);
+    fake_let_go(&rig.server);
+    for (int i = 0; i < 2; i++) {
+        turn_end(&turns[i]);
+        CHECK_EQ(turns[i].append.parts[0].status, ST_OK);
+        CHECK_EQ(turns[i].append.parts[0].base_offset, 1 - i); /* as it was stored */
+    }
+    rig_close(&rig);
+}
+
+TEST(a_batch_that_is_stored_is_not_acknowledged_when_one_before_it_fails_later) { /* G-6 */
+    struct turn turns[2];
+    answer_second_first(turns);
+    fake_hang_up_all(&rig.server);
+    for (int i = 0; i < 2; i++) {
+        turn_end(&turns[i]);
+        CHECK_EQ(turns[i].append.parts[0].status, ST_TIMED_OUT);
+    }
     rig_close(&rig);
 }
 

@@ -83,7 +83,14 @@ void producers_send_give(struct producers *ps, struct send *s);
 
 /* ---- send.c ---- */
 
-enum send_phase { SEND_PREPARING, SEND_CONVERTING, SEND_READY, SEND_SENT, SEND_REROUTED };
+enum send_phase {
+    SEND_PREPARING,
+    SEND_CONVERTING,
+    SEND_READY,
+    SEND_SENT,
+    SEND_EARLY, /* stored, while one before it in the partition has no answer */
+    SEND_REROUTED,
+};
 
 /* One batch under way. */
 struct send {

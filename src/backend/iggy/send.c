@@ -1,6 +1,6 @@
 /*
  *   send_begin -> [the version isn't known yet] connect -> view_get -> memory -> convert, here or in the pool -> producer_flush
- *   producer_flush -> send_call -> send_on_answer -> send_end
+ *   producer_flush -> send_call -> send_on_answer -> send_settle -> send_end
  *                        ^-- view_get <--+  once, where the partition has moved or is another one (87, 89)
  *
  * What is sent anew would come behind what left after it. So after the first such answer nothing new leaves until all that was sent has its
@@ -25,6 +25,7 @@ static void send_reserve(struct send *s);
 static void send_convert(struct send *s);
 static void send_call(struct send *s);
 static void send_on_answer(struct op *op);
+static void send_settle(struct send *s);
 
 static struct bridge *bridge_of_send(const struct send *s) {
     return s->producer->loop->bridge;
@@ -277,10 +278,25 @@ static bool send_misses_another(const struct send *s) {
     return holes_before(producers_holes(s->producer->loop->producers), s->slot->part);
 }
 
+/* One that came early and no longer does; NULL: none. */
+static struct send *producer_early(const struct producer *p) {
+    for (struct link *l = p->sends.next; l != &p->sends; l = l->next) {
+        struct send *s = container_of(l, struct send, link);
+        if (s->phase == SEND_EARLY && !send_follows_another(s))
+            return s;
+    }
+    return NULL;
+}
+
 void producer_flush(struct producer *p) {
+    struct send *early = producer_early(p);
+    if (early) {
+        send_settle(early);
+        return; /* that has flushed what is left */
+    }
     for (struct link *l = p->sends.next; l != &p->sends && !p->draining; l = l->next) {
         struct send *s = container_of(l, struct send, link);
-        if (s->phase == SEND_SENT)
+        if (s->phase == SEND_SENT || s->phase == SEND_EARLY)
             continue;
         if (s->phase != SEND_READY)
             break;
@@ -363,18 +379,25 @@ static void send_wait_for_others(struct send *s) {
     producer_flush(p);
 }
 
+/* G-6: whether it is stored while it isn't known of one before it. Where the server looks at the numbers it is. */
+static bool send_is_early(const struct send *s) {
+    return !s->with_producer && bridge_status(&s->request, IGGY_CALL_SEND) == ST_OK && send_follows_another(s);
+}
+
 static void send_on_answer(struct op *op) {
     struct send *s = container_of(op, struct send, request.op);
-    struct producer *p = s->producer;
-    p->sent_count--;
-    if (send_wants_route(s)) {
+    s->producer->sent_count--;
+    if (send_wants_route(s))
         send_reroute(s);
-        return;
-    }
-    if (send_is_ahead(s)) {
+    else if (send_is_ahead(s))
         send_wait_for_others(s);
-        return;
-    }
+    else if (send_is_early(s))
+        s->phase = SEND_EARLY;
+    else
+        send_settle(s);
+}
+
+static void send_settle(struct send *s) {
     enum status st = bridge_status(&s->request, IGGY_CALL_SEND);
     if (!st && !s->with_producer && send_misses_another(s)) /* the server didn't look */
         st = ST_TIMED_OUT;

@@ -55,9 +55,9 @@ void store_append_op(struct backend *backend, struct backend_append *a) {
     }
     state->call = a;
     int32_t count = append_route(b, state);
-    atomic_store(&state->left, count + 1);
-    for (int32_t i = 0; i < count; i++)
-        lane_push(b, &state->slots[i]);
-    if (atomic_fetch_sub(&state->left, 1) == 1)
+    atomic_store(&state->left, count);
+    if (count == 0)
         op_complete(&a->op, ST_OK);
+    for (int32_t i = 0; i < count; i++) /* each ends in its lane, so that appends to a partition end in their order */
+        lane_push(b, &state->slots[i]);
 }
