@@ -27,6 +27,7 @@ class Member(threading.Thread):
         while isinstance(answer := self.conn.rq("Heartbeat", 2, self.who), dict):
             self.codes.add(answer["err"])
         self.ending = answer
+        self.conn.close()
 
 
 def test_heartbeats_that_are_under_way_when_the_server_ends_are_good_and_no_others_are_answered():
