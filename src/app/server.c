@@ -251,6 +251,7 @@ static enum status build_listener(struct server *s) {
         .accept_compact = c->accept_compact,
         .accept_any_replication = c->accept_any_replication,
         .append_times = keeps_log,
+        .recodes = keeps_log,
         .retention_ms = keeps_log ? c->retention_ms : 0,
         .retention_bytes = keeps_log ? c->retention_bytes : 0,
         .segment_bytes = keeps_log ? c->segment_bytes : 0,

@@ -172,7 +172,7 @@ enum backend_format {
  * out  status        ST_OK            stored
  *                    ST_NOT_FOUND, ST_UNKNOWN_ID  no such topic or partition
  *                    ST_BAD_RECORD ... as batch_check; ST_NO_KEY where the topic's settings ask for compaction and are kept (embedded log)
- *                    ST_TOO_BIG       over the backend's own message limit
+ *                    ST_TOO_BIG       over the backend's own message limit; in the topic's compression.type over that of batches (embedded log, D1-16)
  *                    ST_UNAVAILABLE   not stored; a retry is safe
  *                    ST_NO_SPACE, ST_READ_ONLY, ST_CORRUPT, ST_IO  not stored
  *                    ST_TIMED_OUT     outcome unknown; a retry may store it twice

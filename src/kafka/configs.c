@@ -17,6 +17,7 @@ enum config_rule {
     RULE_COMPACTION,  /* what is not accepted is, where compaction may be asked for in vain */
     RULE_REPLICATION, /* the same, where any replication factor may be asked for */
     RULE_APPEND_TIME, /* the same, where the backend can put times on records */
+    RULE_COMPRESSION, /* the same, where it compresses anew */
     RULE_REPLICAS,    /* "*", or "partition:broker" with commas between */
 };
 
@@ -228,6 +229,8 @@ static struct str check_accepted(const struct kafka_settings *settings, const st
     if (row->rule == RULE_REPLICATION && settings->accept_any_replication)
         return STR("");
     if (row->rule == RULE_APPEND_TIME && settings->append_times)
+        return STR("");
+    if (row->rule == RULE_COMPRESSION && settings->recodes)
         return STR("");
     return arena_printf(c->arena, "Invalid value %.*s for configuration %s: this server only does %s",
                         c->value.len, c->value.ptr, row->name.ptr, row->accepted);

@@ -125,7 +125,7 @@ TEST(a_list_has_a_length_that_ends_somewhere) {
 
 TEST(values_that_promise_what_is_not_done_are_refused) {
     check_refused(
-        "compression.type", "lz4",
+        "compression.type", "lz4", /* over the bridge */
         "Invalid value lz4 for configuration compression.type: this server only does producer|uncompressed");
     check_refused("message.timestamp.type", "LogAppendTime", /* over the bridge */
                   "Invalid value LogAppendTime for configuration message.timestamp.type: this server only "
@@ -196,6 +196,17 @@ TEST(times_of_appends_are_accepted_where_the_backend_puts_them_on_records) {
     settings.append_times = true;
     CHECK_EQ(set_one(&settings, "message.timestamp.type", STR("LogAppendTime"), text), ST_OK);
     CHECK_EQ(set_one(&settings, "message.timestamp.type", STR("NoTime"), text), ST_INVALID);
+}
+
+/* D6-3 */
+TEST(every_compression_is_accepted_where_the_backend_compresses_anew) {
+    struct kafka_settings settings = some_settings();
+    char text[512];
+    settings.recodes = true;
+    static const char *const types[] = {"gzip", "snappy", "lz4", "zstd", "uncompressed", "producer"};
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        CHECK_EQ(set_one(&settings, "compression.type", str_of(types[i]), text), ST_OK);
+    CHECK_EQ(set_one(&settings, "compression.type", STR("none"), text), ST_INVALID);
 }
 
 /* D6-3 */

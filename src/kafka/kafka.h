@@ -21,6 +21,7 @@ struct kafka_settings {
     int32_t partitions_default;
     bool accept_compact, accept_any_replication;
     bool append_times; /* the backend does what message.timestamp.type=LogAppendTime asks for */
+    bool recodes;      /* and what compression.type asks for */
     int64_t retention_ms,
         retention_bytes; /* of topics that set none, as DescribeConfigs shows it; -1: unlimited */
     int64_t segment_bytes, segment_ms; /* 0, all four: the backend has no such settings */

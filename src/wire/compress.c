@@ -230,10 +230,11 @@ static enum status gzip_inflate(struct contexts *c, struct bytes in, size_t byte
 static enum status gzip_deflate(struct contexts *c, struct bytes in, struct spare *out) {
     if (!c->deflate_out && !(c->deflate_out = libdeflate_alloc_compressor(GZIP_LEVEL)))
         return ST_NO_MEMORY;
-    enum status st = spare_reserve(out, libdeflate_gzip_compress_bound(c->deflate_out, (size_t)in.len));
+    size_t most = libdeflate_gzip_compress_bound(c->deflate_out, (size_t)in.len);
+    enum status st = spare_reserve(out, out->len + most);
     if (st)
         return st;
-    out->len = libdeflate_gzip_compress(c->deflate_out, in.ptr, (size_t)in.len, out->ptr, out->room);
+    out->len += libdeflate_gzip_compress(c->deflate_out, in.ptr, (size_t)in.len, out->ptr + out->len, most);
     return ST_OK;
 }
 
@@ -274,22 +275,23 @@ static enum status snappy_inflate(struct contexts *c, struct bytes in, size_t by
 
 static enum status snappy_deflate(struct contexts *c, struct bytes in, struct spare *out) {
     (void)c;
-    size_t left = (size_t)in.len, blocks = left / XERIAL_BLOCK_BYTES + 1;
-    enum status st =
-        spare_reserve(out, XERIAL_HEADER + blocks * (4 + snappy_max_compressed_length(XERIAL_BLOCK_BYTES)));
+    size_t left = (size_t)in.len, blocks = left / XERIAL_BLOCK_BYTES + 1, to = out->len;
+    size_t most = XERIAL_HEADER + blocks * (4 + snappy_max_compressed_length(XERIAL_BLOCK_BYTES));
+    enum status st = spare_reserve(out, to + most);
     if (st)
         return st;
-    memcpy(out->ptr, xerial_header, XERIAL_HEADER);
-    out->len = XERIAL_HEADER;
+    memcpy(out->ptr + to, xerial_header, XERIAL_HEADER);
+    to += XERIAL_HEADER;
     for (const uint8_t *at = in.ptr; left > 0;) {
-        size_t part = left < XERIAL_BLOCK_BYTES ? left : XERIAL_BLOCK_BYTES, len = out->room - out->len - 4;
-        if (snappy_compress((const char *)at, part, (char *)out->ptr + out->len + 4, &len) != SNAPPY_OK)
+        size_t part = left < XERIAL_BLOCK_BYTES ? left : XERIAL_BLOCK_BYTES, len = out->room - to - 4;
+        if (snappy_compress((const char *)at, part, (char *)out->ptr + to + 4, &len) != SNAPPY_OK)
             return ST_NO_MEMORY;
-        be_set(out->ptr + out->len, 4, len);
-        out->len += 4 + len;
+        be_set(out->ptr + to, 4, len);
+        to += 4 + len;
         at += part;
         left -= part;
     }
+    out->len = to;
     return ST_OK;
 }
 
@@ -335,13 +337,14 @@ static enum status lz4_deflate(struct contexts *c, struct bytes in, struct spare
     (void)c;
     const LZ4F_preferences_t form = {
         .frameInfo = {.blockSizeID = LZ4F_max64KB, .blockMode = LZ4F_blockIndependent}};
-    enum status st = spare_reserve(out, LZ4F_compressFrameBound((size_t)in.len, &form));
+    size_t most = LZ4F_compressFrameBound((size_t)in.len, &form);
+    enum status st = spare_reserve(out, out->len + most);
     if (st)
         return st;
-    size_t rc = LZ4F_compressFrame(out->ptr, out->room, in.ptr, (size_t)in.len, &form);
+    size_t rc = LZ4F_compressFrame(out->ptr + out->len, most, in.ptr, (size_t)in.len, &form);
     if (LZ4F_isError(rc))
         return ST_NO_MEMORY;
-    out->len = rc;
+    out->len += rc;
     return ST_OK;
 }
 
@@ -381,13 +384,14 @@ static enum status zstd_inflate(struct contexts *c, struct bytes in, size_t byte
 static enum status zstd_deflate(struct contexts *c, struct bytes in, struct spare *out) {
     if (!c->zstd_out && !(c->zstd_out = ZSTD_createCCtx()))
         return ST_NO_MEMORY;
-    enum status st = spare_reserve(out, ZSTD_compressBound((size_t)in.len));
+    size_t most = ZSTD_compressBound((size_t)in.len);
+    enum status st = spare_reserve(out, out->len + most);
     if (st)
         return st;
-    size_t rc = ZSTD_compressCCtx(c->zstd_out, out->ptr, out->room, in.ptr, (size_t)in.len, ZSTD_LEVEL);
+    size_t rc = ZSTD_compressCCtx(c->zstd_out, out->ptr + out->len, most, in.ptr, (size_t)in.len, ZSTD_LEVEL);
     if (ZSTD_isError(rc))
         return ST_NO_MEMORY;
-    out->len = rc;
+    out->len += rc;
     return ST_OK;
 }
 
@@ -416,7 +420,6 @@ enum status codec_inflate(enum codec codec, struct bytes in, size_t bytes_max, s
 
 enum status codec_deflate(enum codec codec, struct bytes in, struct spare *out) {
     assert(codec > CODEC_NONE && codec < COUNT_OF(codecs));
-    out->len = 0;
     struct contexts *c = contexts_get();
     return c ? codecs[codec].deflate(c, in, out) : ST_NO_MEMORY;
 }

@@ -39,8 +39,8 @@ void spare_put_back(struct spare *s);
 enum status codec_inflate(enum codec codec, struct bytes in, size_t bytes_max, struct spare *out) MUST_USE;
 
 /*
- * Compress all of in into out (from byte 0), in the form Java clients write (snappy: xerial framing, lz4: independent blocks of
- * 64 KiB). codec is not CODEC_NONE. ST_NO_MEMORY. Any thread, as codec_inflate.
+ * Compress all of in into out from byte out->len on, in the form Java clients write (snappy: xerial framing, lz4: independent blocks of
+ * 64 KiB). What is before that byte stays; not inside in. codec is not CODEC_NONE. ST_NO_MEMORY: out->len is as before. Any thread, as codec_inflate.
  */
 enum status codec_deflate(enum codec codec, struct bytes in, struct spare *out) MUST_USE;
 

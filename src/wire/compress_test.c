@@ -47,6 +47,7 @@ static struct bytes make_input(size_t len, bool compressible, uint64_t seed) {
 }
 
 static struct bytes pack(enum codec codec, struct bytes in) {
+    packed.len = 0;
     CHECK_EQ(codec_deflate(codec, in, &packed), ST_OK);
     return content(&packed);
 }
@@ -510,6 +511,7 @@ TEST_OOM(inflating_what_grows_survives_any_failed_allocation) {
     struct spare out = {0};
     FOR_EACH_CODEC(codec) {
         static uint8_t zeros[2 * 1024 * 1024];
+        packed.len = 0;
         enum status st = codec_deflate(codec, (struct bytes){zeros, sizeof zeros}, &packed);
         if (!st)
             st = codec_inflate(codec, content(&packed), sizeof zeros, &out);

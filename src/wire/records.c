@@ -94,6 +94,30 @@ void batch_set_append_time(uint8_t *batch, int32_t size_bytes, int64_t append_ms
     batch_set_max_timestamp(batch, size_bytes, append_ms);
 }
 
+enum status batch_recode(const uint8_t *batch, struct bytes body, enum codec codec, struct spare *out) {
+    enum status st = spare_reserve(out, BATCH_HEADER_BYTES + (codec == CODEC_NONE ? (size_t)body.len : 0));
+    if (st)
+        return st;
+    memcpy(out->ptr, batch, BATCH_HEADER_BYTES);
+    out->len = BATCH_HEADER_BYTES;
+    if (codec == CODEC_NONE) {
+        memcpy(out->ptr + BATCH_HEADER_BYTES, body.ptr, (size_t)body.len);
+        out->len += (size_t)body.len;
+    } else {
+        st = codec_deflate(codec, body, out);
+    }
+    if (st)
+        return st;
+    if (out->len > INT32_MAX)
+        return ST_TOO_BIG;
+    uint8_t *p = out->ptr;
+    int32_t size_bytes = (int32_t)out->len;
+    be_set(p + AT_LENGTH, 4, (uint32_t)(size_bytes - LENGTH_END));
+    be_set(p + AT_ATTRIBUTES, 2, (be_get(p + AT_ATTRIBUTES, 2) & ~(uint64_t)CODEC_MASK) | codec);
+    be_set(p + AT_CRC, 4, batch_crc(p, size_bytes));
+    return ST_OK;
+}
+
 /* ---- records: readers return where they stopped, or NULL: not well formed ---- */
 
 static const uint8_t *varint_read_slow(const uint8_t *at, const uint8_t *end, int bytes_max, uint64_t *out) {
@@ -329,6 +353,7 @@ enum status batch_check(struct bytes records, const struct batch_limits *limits,
         st = check_body(limits, scratch, out, &body);
     if (st)
         return st;
+    out->body = body;
     const char *reason = walk_records(body, out);
     if (reason)
         return refuse(out, ST_BAD_RECORD, reason);
@@ -431,6 +456,7 @@ enum status batch_builder_finish(struct batch_builder *b, int64_t base_offset, e
     struct spare *out = b->out;
     if (codec != CODEC_NONE) {
         struct bytes body = {out->ptr + BATCH_HEADER_BYTES, (int32_t)(out->len - BATCH_HEADER_BYTES)};
+        scratch->len = 0;
         enum status st = codec_deflate(codec, body, scratch);
         if (!st)
             st = spare_reserve(out, BATCH_HEADER_BYTES + scratch->len);

@@ -48,6 +48,8 @@ struct batch_limits {
 /* What a check found. */
 struct batch_report {
     struct batch batch;
+    struct bytes
+        body; /* the records, decompressed; borrowed from the field or from scratch; set with ST_OK */
     const char *reason; /* one sentence for error_message when the status is not ST_OK; static text */
     int64_t
         max_timestamp; /* the greatest of the records' (record_timestamp), at least -1; what should stand in the header */
@@ -87,6 +89,17 @@ void batch_set_max_timestamp(uint8_t *batch, int32_t size_bytes, int64_t max_tim
 
 /* Give all its records this time in place of their own, which stay in it (LogAppendTime): a bit, the header's max_timestamp, the CRC anew. */
 void batch_set_append_time(uint8_t *batch, int32_t size_bytes, int64_t append_ms);
+
+/*
+ * The same batch with its records in another codec: all else stays, but for length, attributes and CRC.
+ *
+ * batch   whole and checked
+ * body    its records, decompressed (batch_report); not in out
+ * out     gets the batch from byte 0
+ * ST_TOO_BIG: the batch would pass 2 GiB; ST_NO_MEMORY. Any thread.
+ */
+enum status batch_recode(const uint8_t *batch, struct bytes body, enum codec codec,
+                         struct spare *out) MUST_USE;
 
 /* One record; key, value, headers are borrowed; len -1: null. */
 struct record {

@@ -92,6 +92,10 @@ static int32_t lane_take(struct lane *lane, struct append_slot **slots) {
     return count;
 }
 
+static struct bytes slot_batch(const struct append_slot *slot) {
+    return (struct bytes){slot->batch, slot->size_bytes};
+}
+
 static bool slot_is_iggy(const struct append_slot *slot) {
     return slot->state->call->format == FORMAT_IGGY;
 }
@@ -105,7 +109,6 @@ static bool append_over_budget(struct append_state *state, const struct store_ba
 /* The time that the batch is known by: its records' own, or that of now (D1-12). */
 static enum status slot_set_time(const struct lane *lane, struct append_slot *slot,
                                  const struct batch_report *report) {
-    uint8_t *at = (uint8_t *)(uintptr_t)slot->part->records.ptr;
     slot->max_timestamp = report->max_timestamp;
     if (lane->settings.append_time && report->batch.log_append_time) {
         slot->part->reason = "A producer can't say when its records are appended";
@@ -113,11 +116,37 @@ static enum status slot_set_time(const struct lane *lane, struct append_slot *sl
     }
     if (lane->settings.append_time) {
         slot->max_timestamp = slot->part->append_ms = clock_wall_ms();
-        batch_set_append_time(at, slot->size_bytes, slot->max_timestamp);
+        batch_set_append_time(slot->batch, slot->size_bytes, slot->max_timestamp);
     } else if (report->max_timestamp != report->batch.max_timestamp) {
-        batch_set_max_timestamp(at, slot->size_bytes, report->max_timestamp);
+        batch_set_max_timestamp(slot->batch, slot->size_bytes, report->max_timestamp);
     }
     return ST_OK;
+}
+
+/* The codec that the topic wants, where the batch has another one (D1-16). */
+static enum status slot_recode(const struct lane *lane, struct append_slot *slot,
+                               const struct batch_report *report) {
+    if (!lane->settings.recodes || lane->settings.codec == report->batch.codec)
+        return ST_OK;
+    enum status st = batch_recode(slot->batch, report->body, lane->settings.codec, &slot->recoded);
+    if (!st && (int64_t)slot->recoded.len > lane->backend->settings.batch_bytes_max)
+        st = ST_TOO_BIG;
+    if (st == ST_TOO_BIG)
+        slot->part->reason = "In the compression of the topic the batch is larger than is allowed";
+    if (st)
+        return st;
+    slot->batch = slot->recoded.ptr;
+    slot->size_bytes = (int32_t)slot->recoded.len;
+    return ST_OK;
+}
+
+/* From the batch as it was sent, which is good, to the one that is stored. */
+static enum status slot_prepare_kafka(const struct lane *lane, struct append_slot *slot,
+                                      const struct batch_report *report) {
+    slot->records_count = report->batch.last_offset_delta + 1;
+    slot->size_bytes = report->batch.size_bytes;
+    enum status st = slot_set_time(lane, slot, report);
+    return st ? st : slot_recode(lane, slot, report);
 }
 
 /* Is the Kafka batch good, and does the request have budget left? Spec D1-6..D1-12, D1-40, D1-41. */
@@ -139,18 +168,16 @@ static enum status slot_check_kafka(const struct lane *lane, struct append_slot 
     if (!scratch)
         return ST_NO_MEMORY;
     enum status st = batch_check(slot->part->records, &limits, scratch, &report);
-    spare_put_back(scratch);
     slot->part->reason = report.reason;
-    slot->seen = report.framed && st != ST_BAD_CODEC && st != ST_TOO_BIG;
     atomic_fetch_add(&state->used_bytes, report.used_bytes);
     atomic_fetch_add(&state->used_slots, report.used_slots);
-    if (st)
-        return st;
-    if (append_over_budget(state, settings))
-        return ST_OVER_BUDGET;
-    slot->records_count = report.batch.last_offset_delta + 1;
-    slot->size_bytes = report.batch.size_bytes;
-    return slot_set_time(lane, slot, &report);
+    if (!st && append_over_budget(state, settings))
+        st = ST_OVER_BUDGET;
+    if (!st)
+        st = slot_prepare_kafka(lane, slot, &report);
+    spare_put_back(scratch);
+    slot->seen = report.framed && st != ST_BAD_CODEC && st != ST_TOO_BIG;
+    return st;
 }
 
 /* Who sent an Iggy batch has had it checked; it is appended now. */
@@ -172,6 +199,7 @@ static enum status slot_check_iggy(struct append_slot *slot) {
 static enum status slot_check(const struct lane *lane, struct append_slot *slot) {
     if (clock_ms() >= slot->state->call->deadline_ms) /* D1-3 */
         return ST_TIMED_OUT;
+    slot->batch = (uint8_t *)(uintptr_t)slot->part->records.ptr;
     return slot_is_iggy(slot) ? slot_check_iggy(slot) : slot_check_kafka(lane, slot);
 }
 
@@ -187,18 +215,18 @@ static enum status producer_check(struct lane *lane, struct append_slot *slot, s
 static enum status slot_assign_kafka(struct lane *lane, struct append_slot *slot) {
     struct batch b;
     struct numbered_batch numbered;
-    enum status st = batch_read(slot->part->records, &b); /* as it was when it was checked */
+    enum status st = batch_read(slot_batch(slot), &b); /* as it was when it was checked */
     if (!st && numbered_of_kafka(&b, &numbered))
         st = producer_check(lane, slot, &numbered);
     if (!st)
-        batch_assign((uint8_t *)(uintptr_t)slot->part->records.ptr, slot->part->base_offset, 0);
+        batch_assign(slot->batch, slot->part->base_offset, 0);
     return st;
 }
 
 static enum status slot_assign_iggy(struct lane *lane, struct append_slot *slot) {
     struct iggy_batch b;
     struct numbered_batch numbered;
-    enum status st = iggy_batch_read(slot->part->records, true, &b); /* as it was when it was checked */
+    enum status st = iggy_batch_read(slot_batch(slot), true, &b); /* as it was when it was checked */
     if (!st && numbered_of_iggy(&b, &numbered))
         st = producer_check(lane, slot, &numbered);
     if (st)
@@ -206,7 +234,7 @@ static enum status slot_assign_iggy(struct lane *lane, struct append_slot *slot)
     b.partition_id = (uint64_t)slot->part->partition;
     b.base_offset = (uint64_t)slot->part->base_offset;
     b.base_timestamp_us = slot->base_timestamp_us;
-    iggy_batch_write_header((uint8_t *)(uintptr_t)slot->part->records.ptr, &b);
+    iggy_batch_write_header(slot->batch, &b);
     return ST_OK;
 }
 
@@ -241,7 +269,7 @@ static enum status lane_store(struct lane *lane, struct append_slot **slots, int
             continue;
         }
         batches[good++] = (struct store_batch){
-            .payload = {slot->part->records.ptr, slot->size_bytes},
+            .payload = slot_batch(slot),
             .base_offset = next,
             .max_timestamp = slot->max_timestamp,
             .records_count = slot->records_count,
@@ -279,6 +307,7 @@ static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t c
     int64_t start = partition_start(lane->partition);
     for (int32_t i = 0; i < count; i++) {
         struct append_slot *slot = slots[i];
+        spare_release(&slot->recoded);
         slot->part->start_offset = slot->seen ? start : -1;
         if (slot->stored && !st && slot_wants_sync(lane, slot))
             slots[waiting++] = slot;
@@ -289,12 +318,24 @@ static void lane_answer(struct lane *lane, struct append_slot **slots, int32_t c
         lane_want_sync(lane->write_topic, lane->partition, slots, waiting);
 }
 
+/* What compression.type asks for; "producer" is none of the codecs. */
+static void setting_look_codec(struct lane_settings *settings, const char *value) {
+    for (enum codec codec = CODEC_NONE; codec <= CODEC_ZSTD; codec++) {
+        if (strcmp(value, codec == CODEC_NONE ? "uncompressed" : codec_name(codec)) != 0)
+            continue;
+        settings->recodes = true;
+        settings->codec = codec;
+    }
+}
+
 static void setting_look(void *user, const char *key, const char *value) {
     struct lane_settings *settings = user;
     if (strcmp(key, "cleanup.policy") == 0 && str_list_has(str_of(value), STR("compact")))
         settings->keys_required = true;
     if (strcmp(key, "message.timestamp.type") == 0 && strcmp(value, "LogAppendTime") == 0)
         settings->append_time = true;
+    if (strcmp(key, "compression.type") == 0)
+        setting_look_codec(settings, value);
 }
 
 /* What the topic's settings ask of a batch, looked at when they have changed only. */
@@ -306,19 +347,30 @@ static void lane_obey_settings(struct lane *lane) {
     topic_settings_each(lane->write_topic, setting_look, &lane->settings);
 }
 
+/* Check slots, but no more than whose recoded batches take what a round may. How many it were. */
+static int32_t lane_check(struct lane *lane, struct append_slot **slots, int32_t count, enum status opened) {
+    int32_t checked = 0;
+    for (size_t recoded_bytes = 0; checked < count && recoded_bytes < ROUND_BYTES_MAX; checked++) {
+        struct append_slot *slot = slots[checked];
+        slot->part->status = opened ? opened : slot_check(lane, slot);
+        slot->stored = slot->part->status == ST_OK;
+        recoded_bytes += slot->recoded.room;
+    }
+    return checked;
+}
+
 static void lane_round(struct lane *lane, struct append_slot **slots, int32_t count) {
     lane_obey_settings(lane);
     enum status opened = partition_open(lane->partition, NULL);
-    for (int32_t i = 0; i < count; i++) {
-        slots[i]->part->status = opened ? opened : slot_check(lane, slots[i]);
-        slots[i]->stored = slots[i]->part->status == ST_OK;
+    for (int32_t checked; count > 0; slots += checked, count -= checked) {
+        checked = lane_check(lane, slots, count, opened);
+        enum status st = opened ? opened : lane_store(lane, slots, checked);
+        if (st && st != ST_NOT_FOUND)
+            topic_complain(lane->write_topic, "append failed", st);
+        if (!st)
+            lane_wake(lane);
+        lane_answer(lane, slots, checked, st);
     }
-    enum status st = opened ? opened : lane_store(lane, slots, count);
-    if (st && st != ST_NOT_FOUND)
-        topic_complain(lane->write_topic, "append failed", st);
-    if (!st)
-        lane_wake(lane);
-    lane_answer(lane, slots, count, st);
 }
 
 static void lane_write(struct work *w) {

@@ -9,6 +9,7 @@
 #include "backend/store/store_backend.h"
 #include "net/timer.h"
 #include "net/work.h"
+#include "wire/compress.h"
 
 /* Work beside the requests, one at a time. */
 struct background {
@@ -58,6 +59,8 @@ struct lane_settings {
     uint64_t version;   /* of the topic's settings when the writer looked at them last; 0: never */
     bool keys_required; /* cleanup.policy (D6-15) */
     bool append_time;   /* message.timestamp.type (D1-12) */
+    bool recodes;       /* compression.type (D1-16): batches are stored in codec, */
+    enum codec codec;   /* whatever they come in */
 };
 
 /* Beside each struct partition of the store (partition_user). */
@@ -96,9 +99,11 @@ struct append_slot {
     int32_t records_count;
     int64_t max_timestamp;
     uint64_t base_timestamp_us; /* of an Iggy batch: when it was appended */
+    uint8_t *batch;             /* what is stored: the part's records, or recoded */
     int32_t size_bytes;
-    bool seen;   /* the records were looked at: the answer tells where the log starts (K2-1) */
-    bool stored; /* written in this round */
+    struct spare recoded; /* owned, until it is written; empty: it is stored as it came */
+    bool seen;            /* the records were looked at: the answer tells where the log starts (K2-1) */
+    bool stored;          /* written in this round */
 };
 
 /* One backend_append between start and done; in the request's arena. */
