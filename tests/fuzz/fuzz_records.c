@@ -1,7 +1,7 @@
 /*
  * Record batches: an input as it is, and again with length, magic, offsets and CRC put right, so that the records are reached.
  * A batch that passes the check must iterate to as many records as it declares, and those, built into a batch again, must
- * pass with the same times and slots.
+ * pass with the same times and slots; in another codec it must be the same.
  */
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static const struct batch_limits limits = {
     .bytes_max = BYTES_MAX, .slots_max = 16384, .timestamp_max = INT64_MAX, .zstd_allowed = true};
 
 /* Memory used again by each input: what one leaves behind must not change what the next gives. */
-static struct spare scratch, built, packed;
+static struct spare scratch, built, packed, recoded;
 
 static void require(bool claim) {
     if (!claim)
@@ -62,6 +62,16 @@ static bool rebuild(const struct batch *b, struct bytes body, struct batch_build
     return complete;
 }
 
+static void recode(struct bytes records, const struct batch_report *report, struct bytes body) {
+    enum codec codec = (enum codec)(report->batch.crc % (CODEC_ZSTD + 1));
+    struct batch_report again;
+    require(batch_recode(records.ptr, body, codec, &recoded) == ST_OK);
+    require(batch_check((struct bytes){recoded.ptr, (int32_t)recoded.len}, &limits, &packed, &again) ==
+            ST_OK);
+    require(again.batch.codec == codec && again.max_timestamp == report->max_timestamp);
+    require(again.body.len == body.len && memcmp(again.body.ptr, body.ptr, (size_t)body.len) == 0);
+}
+
 static void check(struct bytes records) {
     struct batch_report report;
     if (batch_check(records, &limits, &scratch, &report)) {
@@ -74,6 +84,7 @@ static void check(struct bytes records) {
     struct batch_report again;
     require(batch_records(&report.batch, BYTES_MAX, &scratch, &body) == ST_OK);
     require(body.len == report.used_bytes && body.len <= BYTES_MAX && scratch.room <= BYTES_MAX);
+    recode(records, &report, body);
     if (!rebuild(&report.batch, body, &builder))
         return;
     require(batch_builder_finish(&builder, 0, report.batch.codec, &packed, &batch) == ST_OK);
