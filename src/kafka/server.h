@@ -18,8 +18,8 @@ struct kafka {
     struct str cluster_id;
     _Atomic int64_t next_producer; /* D10-2, low 47 bits */
     _Atomic bool stopping;
-    struct op stop;       /* on loop 0 */
-    atomic_int reading;   /* loops that have not stopped to read requests */
+    struct op stop;                      /* on loop 0 */
+    atomic_int reading;                  /* loops that have not stopped to read requests */
     struct kafka_loop *per_loop;         /* owned; one a loop */
     struct groups *groups;               /* owned; kafka/groups.h */
     struct group_topics *group_topics;   /* owned; kafka/group_topics.h */

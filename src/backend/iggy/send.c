@@ -381,7 +381,8 @@ static void send_wait_for_others(struct send *s) {
 
 /* G-6: whether it is stored while it isn't known of one before it. Where the server looks at the numbers it is. */
 static bool send_is_early(const struct send *s) {
-    return !s->with_producer && bridge_status(&s->request, IGGY_CALL_SEND) == ST_OK && send_follows_another(s);
+    return !s->with_producer && bridge_status(&s->request, IGGY_CALL_SEND) == ST_OK &&
+           send_follows_another(s);
 }
 
 static void send_on_answer(struct op *op) {

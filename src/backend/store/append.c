@@ -58,6 +58,7 @@ void store_append_op(struct backend *backend, struct backend_append *a) {
     atomic_store(&state->left, count);
     if (count == 0)
         op_complete(&a->op, ST_OK);
-    for (int32_t i = 0; i < count; i++) /* each ends in its lane, so that appends to a partition end in their order */
+    /* The lanes alone end them, so that appends to a partition end in their order. */
+    for (int32_t i = 0; i < count; i++)
         lane_push(b, &state->slots[i]);
 }
