@@ -9,6 +9,9 @@
  * There is one job of each kind a lane at a time, so batches are stored in the order of the calls, and one write and one
  * sync serve all that has gathered (group commit). Writing goes on while a sync waits for the disk: readers don't feel it.
  * A job gives its thread back after some rounds, so that lanes share the pool.
+ *
+ * A Kafka batch is written from where it lies in the request. Where the topic wants another codec it is checked and compressed anew in one go, while its
+ * records are inflated (D1-16); such batches are written before they take too much memory, whatever else waits.
  */
 #include "backend/store/store_impl.h"
 
