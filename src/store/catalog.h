@@ -98,4 +98,8 @@ enum status catalog_group_add(struct catalog *c, const struct store_group *g,
                               uint32_t *group_id_out) MUST_USE;
 enum status catalog_group_remove(struct catalog *c, uint32_t stream_id, uint32_t topic_id,
                                  uint32_t group_id) MUST_USE;
+enum status catalog_each_group_settings(struct catalog *c,
+                                        enum status (*fn)(void *, const struct store_group_settings *),
+                                        void *user) MUST_USE;
+enum status catalog_group_settings_set(struct catalog *c, const struct store_group_settings *g) MUST_USE;
 #endif

@@ -80,7 +80,7 @@ TEST(a_catalog_of_version_1_is_brought_to_this_one_with_all_that_is_in_it) {
         CHECK_EQ(store_group_add(s, 1, 3, str_of(round ? "g" : "h"), &id), ST_OK);
         CHECK_EQ(id, round);
         store_close(s);
-        CHECK_EQ(sql_number(dir, "PRAGMA user_version"), 2);
+        CHECK_EQ(sql_number(dir, "PRAGMA user_version"), 3);
     }
 }
 
@@ -322,5 +322,37 @@ TEST(groups_are_numbered_by_topic_never_twice_and_go_with_it) {
     topic_unref(a);
     groups_are(s, "1/2/0 x;");
     CHECK_EQ(store_group_add(s, 1, 1, STR("z"), &id), ST_NOT_FOUND);
+    store_close(s);
+}
+
+static enum status group_settings_add(void *user, const struct store_group_settings *g) {
+    char *text = user;
+    size_t end = strlen(text);
+    snprintf(text + end, 200 - end, "%.*s/%d %d %d;", g->group.len, g->group.ptr, g->group.len, g->session_ms,
+             g->heartbeat_ms);
+    return ST_OK;
+}
+
+static void group_settings_are(struct store *s, const char *expected) {
+    char text[200] = "";
+    CHECK_EQ(store_each_group_settings(s, group_settings_add, text), ST_OK);
+    CHECK_TEXT(text, expected);
+}
+
+TEST(settings_of_groups_survive_a_restart_and_go_when_nothing_is_set) {
+    const char *dir = log_dir();
+    struct store *s = store_in(dir);
+    group_settings_are(s, "");
+    CHECK_EQ(store_group_settings_set(s, &(struct store_group_settings){STR("b"), 50000, 0}), ST_OK);
+    CHECK_EQ(store_group_settings_set(s, &(struct store_group_settings){STR("a"), 0, 6000}), ST_OK);
+    CHECK_EQ(store_group_settings_set(s, &(struct store_group_settings){{"a\0b", 3}, 1, 2}), ST_OK);
+    CHECK_EQ(store_group_settings_set(s, &(struct store_group_settings){STR("b"), 50000, 7000}), ST_OK);
+    group_settings_are(s, "a/1 0 6000;a/3 1 2;b/1 50000 7000;");
+    store_close(s);
+    s = store_in(dir);
+    group_settings_are(s, "a/1 0 6000;a/3 1 2;b/1 50000 7000;");
+    CHECK_EQ(store_group_settings_set(s, &(struct store_group_settings){STR("a"), 0, 0}), ST_OK);
+    CHECK_EQ(store_group_settings_set(s, &(struct store_group_settings){STR("none"), 0, 0}), ST_OK);
+    group_settings_are(s, "a/3 1 2;b/1 50000 7000;");
     store_close(s);
 }

@@ -57,6 +57,24 @@ enum status catalog_each_group(struct catalog *c, enum status (*fn)(void *, cons
     return st;
 }
 
+enum status catalog_each_group_settings(struct catalog *c,
+                                        enum status (*fn)(void *, const struct store_group_settings *),
+                                        void *user) {
+    sqlite3_stmt *q = NULL;
+    enum status st =
+        catalog_query(c, &q, "SELECT name, session_ms, heartbeat_ms FROM group_settings ORDER BY name", "");
+    while (catalog_next(c, q, &st)) {
+        struct bytes name = catalog_column_bytes(q, 0);
+        st = fn(user, &(struct store_group_settings){
+                          .group = {(const char *)name.ptr, name.len},
+                          .session_ms = sqlite3_column_int(q, 1),
+                          .heartbeat_ms = sqlite3_column_int(q, 2),
+                      });
+    }
+    sqlite3_finalize(q);
+    return st;
+}
+
 /* ---- users ---- */
 
 /* Ids go on behind the greatest that was ever given, which SQLite keeps for an AUTOINCREMENT key; the first is 0. */
@@ -144,4 +162,13 @@ enum status catalog_group_remove(struct catalog *c, uint32_t stream_id, uint32_t
         catalog_run(c, "DELETE FROM consumer_groups WHERE stream_id = ? AND topic_id = ? AND group_id = ?",
                     "iii", (int64_t)stream_id, (int64_t)topic_id, (int64_t)group_id);
     return catalog_changed(c, st);
+}
+
+enum status catalog_group_settings_set(struct catalog *c, const struct store_group_settings *g) {
+    const struct bytes name = {(const uint8_t *)g->group.ptr, g->group.len};
+    if (g->session_ms == 0 && g->heartbeat_ms == 0)
+        return catalog_run(c, "DELETE FROM group_settings WHERE name = ?", "x", name);
+    return catalog_run(
+        c, "INSERT OR REPLACE INTO group_settings (name, session_ms, heartbeat_ms) VALUES (?, ?, ?)", "xii",
+        name, (int64_t)g->session_ms, (int64_t)g->heartbeat_ms);
 }

@@ -154,7 +154,7 @@ TEST(a_catalog_of_a_newer_version_is_refused) {
     struct store_error error;
     const char *dir = log_dir();
     store_close(store_in(dir));
-    run_sql(dir, "PRAGMA user_version = 3");
+    run_sql(dir, "PRAGMA user_version = 4");
     CHECK_EQ(try_open(dir, &error), ST_CORRUPT);
     CHECK(strstr(error.text, "newer version") != NULL);
 }

@@ -27,6 +27,12 @@ enum status store_each_group(struct store *s, enum status (*fn)(void *, const st
     return WITH_CATALOG(s, catalog_each_group(s->catalog, fn, user));
 }
 
+enum status store_each_group_settings(struct store *s,
+                                      enum status (*fn)(void *, const struct store_group_settings *),
+                                      void *user) {
+    return WITH_CATALOG(s, catalog_each_group_settings(s->catalog, fn, user));
+}
+
 enum status store_user_add(struct store *s, const struct store_user *u, uint32_t *id_out) {
     return WITH_CATALOG(s, catalog_user_add(s->catalog, u, id_out));
 }
@@ -55,4 +61,8 @@ enum status store_group_add(struct store *s, uint32_t stream_id, uint32_t topic_
 
 enum status store_group_remove(struct store *s, uint32_t stream_id, uint32_t topic_id, uint32_t group_id) {
     return WITH_CATALOG(s, catalog_group_remove(s->catalog, stream_id, topic_id, group_id));
+}
+
+enum status store_group_settings_set(struct store *s, const struct store_group_settings *g) {
+    return WITH_CATALOG(s, catalog_group_settings_set(s->catalog, g));
 }

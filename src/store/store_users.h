@@ -1,5 +1,6 @@
 /*
- * Users, access tokens and consumer groups' names as rows of the catalog. What they mean is others' matter (users/, iggy_server/).
+ * Users, access tokens, consumer groups' names and settings as rows of the catalog. What they mean is others' matter (users/, iggy_server/,
+ * backend/store).
  * Each change is one transaction, on stable storage when the call returns. Blocking; any thread.
  */
 #ifndef STORE_STORE_USERS_H
@@ -28,6 +29,12 @@ struct store_group {
     struct str name; /* unique for the topic */
 };
 
+/* What is set for a group of Kafka's, which belongs to no topic. */
+struct store_group_settings {
+    struct str group;                 /* any bytes */
+    int32_t session_ms, heartbeat_ms; /* 0: not set */
+};
+
 /* Anything but ST_OK from fn ends the walk and is returned; fn must not call back into the store. In id order. ST_IO, ST_CORRUPT, ST_NO_MEMORY. */
 enum status store_each_user(struct store *s, enum status (*fn)(void *, const struct store_user *),
                             void *user) MUST_USE;
@@ -35,6 +42,9 @@ enum status store_each_token(struct store *s, enum status (*fn)(void *, const st
                              void *user) MUST_USE;
 enum status store_each_group(struct store *s, enum status (*fn)(void *, const struct store_group *),
                              void *user) MUST_USE;
+enum status store_each_group_settings(struct store *s,
+                                      enum status (*fn)(void *, const struct store_group_settings *),
+                                      void *user) MUST_USE;
 
 /* The first user gets id 0, the next ones 1, 2, ... ST_EXISTS: the name. Others as all changes: ST_IO, ST_NO_SPACE, ST_READ_ONLY, ... */
 enum status store_user_add(struct store *s, const struct store_user *u, uint32_t *id_out) MUST_USE;
@@ -52,4 +62,7 @@ enum status store_group_add(struct store *s, uint32_t stream_id, uint32_t topic_
                             uint32_t *group_id_out) MUST_USE;
 enum status store_group_remove(struct store *s, uint32_t stream_id, uint32_t topic_id,
                                uint32_t group_id) MUST_USE;
+
+/* In place of what was set for the group; where nothing is left the row goes. */
+enum status store_group_settings_set(struct store *s, const struct store_group_settings *g) MUST_USE;
 #endif
