@@ -76,6 +76,14 @@ enum group_state consumer_state(const struct consumer_group *g) {
     return GROUP_STATE_STABLE;
 }
 
+static struct group_times consumer_times(const struct consumer_group *g) {
+    const struct coordinator_settings *s = &g->g.c->settings;
+    struct group_times times = {s->consumer_session_ms, s->consumer_heartbeat_ms};
+    if (s->times_find)
+        s->times_find(s->ctx, g->g.id, &times);
+    return times;
+}
+
 /* --- commits: D11-95 ----------------------------------------------------------------------------------------------------------- */
 
 enum group_outcome consumer_check_commit(struct consumer_group *g, struct group_check *check) {
@@ -86,7 +94,7 @@ enum group_outcome consumer_check_commit(struct consumer_group *g, struct group_
         return GROUP_UNSUPPORTED_VERSION;
     if (check->generation != m->epoch)
         return GROUP_STALE_EPOCH;
-    check->session_ms = g->g.c->settings.consumer_session_ms;
+    check->session_ms = consumer_times(g).session_ms;
     return GROUP_OK;
 }
 
@@ -285,13 +293,14 @@ static enum group_outcome take_subscription(struct consumer_member *m,
 
 static void take_times(struct consumer_member *m, const struct group_consumer_heartbeat *h) {
     const struct coordinator_settings *s = &m->m.group->c->settings;
+    int32_t session_ms = consumer_times(consumer_of(m->m.group)).session_ms;
     if (h->rebalance_ms > 0)
         m->rebalance_ms = h->rebalance_ms < s->rebalance_max_ms ? h->rebalance_ms : s->rebalance_max_ms;
     if (m->rebalance_ms <= 0)
-        m->rebalance_ms = s->consumer_session_ms;
+        m->rebalance_ms = session_ms;
     if (h->assignor.len >= 0)
         m->assignor = assignor_named(h->assignor);
-    session_restart(&m->m, s->consumer_session_ms);
+    session_restart(&m->m, session_ms);
 }
 
 /* Topics are looked up, where members or their topics changed, or it is time. True in changed also: the topics did. False: out of memory. */
@@ -329,6 +338,7 @@ static enum group_outcome serve(struct consumer_member *m, struct group_consumer
         return outcome;
     h->member_id = m->m.id;
     h->member_epoch = m->epoch;
+    h->heartbeat_ms = consumer_times(g).heartbeat_ms;
     bool names_all = h->topics_count >= 0 || h->regex.len >= 0;
     bool full = h->epoch == 0 || (h->rebalance_ms != -1 && names_all && h->owned_count >= 0);
     h->has_assignment = full || reassigned;
@@ -397,7 +407,7 @@ void coordinator_consumer_heartbeat(struct coordinator *c, struct group_consumer
                                     int64_t now_ms) {
     h->member_id = h->member;
     h->member_epoch = 0;
-    h->heartbeat_ms = c->settings.consumer_heartbeat_ms;
+    h->heartbeat_ms = 0;
     h->has_assignment = false;
     h->assignment = (struct group_parts){0};
     if (!call_begin(c, &h->call, now_ms))

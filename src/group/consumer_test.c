@@ -28,6 +28,38 @@ TEST(a_first_member_has_everything_at_once) {
     rig_end(&r);
 }
 
+static struct group_times own_times; /* of group "g" */
+
+static void times_find(void *ctx, struct str group, struct group_times *times) {
+    (void)ctx;
+    if (str_equal(group, STR("g")))
+        *times = own_times;
+}
+
+TEST(a_groups_own_times_hold_from_the_next_heartbeat_on) { /* D9-15 */
+    struct rig r;
+    rig_settings(&r);
+    topics_clear(&r);
+    topic_set("t", 6);
+    r.settings.times_find = times_find;
+    rig_start(&r);
+    own_times = (struct group_times){50000, 6000};
+    CBEAT(&r, &a, .member = "a", .topics = "t");
+    CHECK_EQ(a.h.heartbeat_ms, 6000);
+    CBEAT(&r, &b, .group = "other", .member = "b", .topics = "t");
+    CHECK_EQ(b.h.heartbeat_ms, 5000);
+    own_times = (struct group_times){9000, 3000};
+    rig_wait(&r, 49999); /* the session began as the longer one */
+    CHECK_EQ(CBEAT(&r, &a, .member = "a", .epoch = 1), GROUP_OK);
+    CHECK_EQ(a.h.heartbeat_ms, 3000);
+    rig_wait(&r, 8999);
+    CHECK_EQ(CBEAT(&r, &a, .member = "a", .epoch = 1), GROUP_OK);
+    rig_wait(&r, 9000);
+    CHECK_EQ(CBEAT(&r, &a, .member = "a", .epoch = 1), GROUP_UNKNOWN_MEMBER);
+    CHECK_EQ(a.h.heartbeat_ms, 0);
+    rig_end(&r);
+}
+
 TEST(a_member_without_an_id_gets_one) { /* v0 of the API */
     struct rig r;
     begin(&r);

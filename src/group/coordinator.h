@@ -88,6 +88,11 @@ struct group_matches {
     int32_t count;
 };
 
+/* How long a member of a consumer group lives without a heartbeat, and how often it is told to send one. */
+struct group_times {
+    int32_t session_ms, heartbeat_ms;
+};
+
 /*
  * Limits and ways out. All times in ms. coordinator_settings_default fills in what D11-80 says; `random` has no default.
  */
@@ -103,7 +108,8 @@ struct coordinator_settings {
     int32_t blob_bytes_max; /* names and metadata of one join; one assignment; topic names of one heartbeat */
     int32_t roster_bytes_max; /* what all members of a group sent with their joins */
     int64_t bytes_max;        /* all that is kept for all groups */
-    int32_t consumer_session_ms, consumer_heartbeat_ms; /* consumer groups: the server's choice */
+    int32_t consumer_session_ms,
+        consumer_heartbeat_ms; /* consumer groups: where times_find says nothing else */
     int32_t
         consumer_refresh_ms; /* consumer groups: topics are looked up again this often, and after coordinator_topics_changed */
 
@@ -116,6 +122,9 @@ struct coordinator_settings {
     /* For consumer groups: the topics that a pattern (SubscribedTopicRegex, not empty) matches, from what is known without waiting. Asked
      * once for each pattern of a group when its topics are looked up. out NULL: only whether it may be used. Itself NULL: no pattern is valid. */
     enum group_pattern (*pattern_find)(void *ctx, struct str pattern, struct group_matches *out);
+    /* For consumer groups: puts those times that are set for the group itself in place of the server's, which stand there. From memory; asked
+     * with each heartbeat and commit. NULL: none are. */
+    void (*times_find)(void *ctx, struct str group, struct group_times *times);
     void *ctx; /* of all; borrowed */
 };
 
@@ -302,7 +311,7 @@ struct group_consumer_heartbeat {
 
     struct str member_id; /* also with an error: as it came */
     int32_t member_epoch; /* 0 with an error */
-    int32_t heartbeat_ms;
+    int32_t heartbeat_ms; /* 0 with an error, and of one that leaves */
     bool has_assignment;
     struct group_parts assignment;
 };

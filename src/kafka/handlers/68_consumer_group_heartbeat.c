@@ -265,7 +265,7 @@ static void heartbeat_done(struct group_call *call) {
     if (call->outcome == GROUP_OK) {
         b->out.member_id = group_answer_text(&b->answer, h->member_id);
         b->out.member_epoch = h->member_epoch;
-        b->out.heartbeat_interval_ms = h->epoch < 0 ? 0 : h->heartbeat_ms;
+        b->out.heartbeat_interval_ms = h->heartbeat_ms;
         if (h->has_assignment)
             assignment_copy(b);
     }
