@@ -377,6 +377,39 @@ struct backend_groups {
     int64_t deadline_ms;
 };
 
+/* ---- settings of consumer groups ---- */
+
+#define BACKEND_CONFIGURED_GROUPS_MAX 10000
+
+/* What is set for one group of the consumer protocol, which need not be there; 0: not set. */
+struct backend_group_settings {
+    int32_t session_ms, heartbeat_ms;
+};
+
+/*
+ * Set them.
+ * in   group     1 to BACKEND_GROUP_BYTES_MAX bytes
+ *      before    what the new ones were made of
+ *      settings  the new ones
+ *      status    ST_OK: do it; anything else: leave this part alone
+ * out  status    ST_OK      they hold, after a crash too, and backend_group_settings tells them
+ *                ST_AGAIN   what is set is no longer `before`: look, and call again
+ *                ST_POLICY  BACKEND_CONFIGURED_GROUPS_MAX groups have some
+ *                ST_TIMED_OUT: not begun by then; ST_NO_SPACE, ST_READ_ONLY, ST_IO, ST_CORRUPT, ST_NO_MEMORY: nothing has changed
+ * Source: D9-14.
+ */
+struct backend_group_change {
+    struct str group;
+    struct backend_group_settings before, settings;
+    enum status status;
+};
+struct backend_configure_groups {
+    struct op op;
+    struct backend_group_change *parts;
+    int32_t parts_count;
+    int64_t deadline_ms; /* monotonic */
+};
+
 struct backend_ops {
     const char *name;
     bool controller; /* false: this server doesn't manage topics (stub) */
@@ -395,6 +428,9 @@ struct backend_ops {
     void (*committed)(struct backend *b, struct backend_committed *c);
     void (*groups)(struct backend *b, struct backend_groups *g);
     bool (*group_has_offsets)(struct backend *b, struct str group); /* NULL: it would have to wait */
+    /* Both NULL: it keeps no settings of groups. */
+    void (*configure_groups)(struct backend *b, struct backend_configure_groups *c);
+    struct backend_group_settings (*group_settings)(struct backend *b, struct str group);
 };
 struct backend {
     const struct backend_ops *ops;
@@ -447,5 +483,13 @@ static inline void backend_groups(struct backend *b, struct backend_groups *g) {
 /* Whether a group has committed offsets, at once and from memory; not every backend can. Any thread. */
 static inline bool backend_group_has_offsets(struct backend *b, struct str group) {
     return b->ops->group_has_offsets(b, group);
+}
+/* Only where the backend keeps settings of groups. */
+static inline void backend_configure_groups(struct backend *b, struct backend_configure_groups *c) {
+    b->ops->configure_groups(b, c);
+}
+/* What is set for a group, at once and from memory; nothing where the backend keeps none. Any thread. */
+static inline struct backend_group_settings backend_group_settings(struct backend *b, struct str group) {
+    return b->ops->group_settings ? b->ops->group_settings(b, group) : (struct backend_group_settings){0};
 }
 #endif

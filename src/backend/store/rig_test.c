@@ -119,6 +119,7 @@ BEGIN(trim)
 BEGIN(commit)
 BEGIN(committed)
 BEGIN(groups)
+BEGIN(configure_groups)
 
 void make_topic(struct rig *rig, const char *name, int32_t partitions) {
     struct backend_create_part part = {.name = str_of(name), .partitions_count = partitions};

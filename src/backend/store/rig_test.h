@@ -48,6 +48,7 @@ BEGIN(trim)
 BEGIN(commit)
 BEGIN(committed)
 BEGIN(groups)
+BEGIN(configure_groups)
 #undef BEGIN
 
 /* Start a call on loop 0 and wait for its end. */

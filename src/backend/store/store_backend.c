@@ -36,6 +36,8 @@ static const struct backend_ops store_ops = {
     .committed = store_committed_op,
     .groups = store_groups_op,
     .group_has_offsets = store_group_has_offsets,
+    .configure_groups = store_configure_groups_op,
+    .group_settings = store_settings_of_group,
 };
 
 /* A new cluster id as Kafka writes them: 16 random bytes in URL-safe base64. */
@@ -80,6 +82,7 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
         goto fail;
     b->base.ops = &store_ops;
     offset_changes_init(&b->offset_changes, clock_ms, clock_wall_ms());
+    configured_groups_init(&b->configured_groups);
     b->settings = *settings;
     b->upkeep = (struct background){.backend = b, .run = upkeep_run};
     b->sync = (struct background){.backend = b, .run = sync_run};
@@ -102,6 +105,8 @@ enum status store_backend_new(const struct store_backend_settings *settings, str
     st = store_stream_ensure(b->store, b->stream);
     if (!st)
         st = cluster_id_settle(b, settings->cluster_id);
+    if (!st)
+        st = configured_groups_load(&b->configured_groups, b->store);
     if (st)
         goto fail;
     size_t id_bytes = strlen(b->cluster_id);
@@ -266,6 +271,7 @@ void store_backend_free(struct backend *backend) {
     struct store_backend *b = store_backend_of(backend);
     store_close(b->store);
     offset_changes_release(&b->offset_changes);
+    configured_groups_release(&b->configured_groups);
     mem_free(b->cluster_id);
     mem_free((void *)(uintptr_t)b->stream.ptr);
     mem_free(b);

@@ -7,6 +7,7 @@
 
 #include "backend/store/lane_producers.h"
 #include "backend/store/store_backend.h"
+#include "base/sorted.h"
 #include "net/timer.h"
 #include "net/work.h"
 #include "wire/compress.h"
@@ -33,6 +34,13 @@ struct offset_changes {
     int64_t start_ms, wall_ahead_ms; /* by now_ms; what the wall clock was ahead of it then */
 };
 
+/* What is set for groups (group_settings.c). */
+struct configured_groups {
+    pthread_mutex_t changes; /* held over the catalog's disk: one change at a time; in the pool only */
+    pthread_mutex_t lock;    /* of the rows; taken after `changes`, never held over I/O */
+    struct sorted rows;      /* struct configured_group *, by name; owned */
+};
+
 struct store_backend {
     struct backend base;
     struct store *store;
@@ -44,6 +52,7 @@ struct store_backend {
     struct op upkeep_op; /* starts and stops the timers on the home loop */
     struct background upkeep, sync;
     struct offset_changes offset_changes;
+    struct configured_groups configured_groups;
     _Atomic bool stopping, timers_stopped;
     _Atomic int64_t skipped_count; /* messages that were no records, of all reads (H-15) */
 };
@@ -163,6 +172,15 @@ void store_commit_op(struct backend *b, struct backend_commit *c);
 void store_committed_op(struct backend *b, struct backend_committed *c);
 void store_groups_op(struct backend *b, struct backend_groups *g);
 bool store_group_has_offsets(struct backend *b, struct str group);
+void store_configure_groups_op(struct backend *b, struct backend_configure_groups *c);
+struct backend_group_settings store_settings_of_group(struct backend *b, struct str group);
+
+void configured_groups_init(struct configured_groups *c);
+/* What the store has. ST_NO_MEMORY, ST_CORRUPT, ST_IO. */
+enum status configured_groups_load(struct configured_groups *c, struct store *s) MUST_USE;
+/* Blocks. */
+void configured_groups_change(struct store_backend *b, struct backend_configure_groups *call);
+void configured_groups_release(struct configured_groups *c);
 
 /* The clock by which offsets grow old starts now, at start_ms by now_ms and at wall_ms for others. */
 void offset_changes_init(struct offset_changes *c, int64_t (*now_ms)(void), int64_t wall_ms);
