@@ -4,11 +4,13 @@
 
 #include "kafka/request.h"
 
-#define ADMIN_TOPICS_MAX             100   /* D6-6, D7-3: topics a request may create, delete or grow */
+#define ADMIN_TOPICS_MAX \
+    100 /* D6-6, D7-3, D9-2: topics a request may create, delete, grow or change; groups alike */
 #define ADMIN_PARTITIONS_MAX         1000  /* of a topic */
 #define ADMIN_REQUEST_PARTITIONS_MAX 10000 /* that one request may make, as Kafka */
 
 #define ADMIN_TOO_MANY_TOPICS     STR("A request may name at most 100 topics.")
+#define ADMIN_TOO_MANY_GROUPS     STR("A request may name at most 100 groups.")
 #define ADMIN_TOO_MANY_PARTITIONS STR("A topic may have at most 1000 partitions.")
 
 /* Bits of the operations that Kafka knows, all of them: nothing is refused to anyone who may connect. */
@@ -16,7 +18,12 @@
 #define OPERATIONS_OF_TOPIC   3576
 #define OPERATIONS_NOT_ASKED  INT32_MIN
 
-enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4, RESOURCE_BROKER_LOGGER = 8 };
+enum resource_type {
+    RESOURCE_TOPIC = 2,
+    RESOURCE_BROKER = 4,
+    RESOURCE_BROKER_LOGGER = 8,
+    RESOURCE_GROUP = 32
+};
 
 /* What is wrong with the name of a node whose settings are asked for; len -1: nothing. any: "" stands for all nodes. */
 struct str admin_node_problem(struct request *r, struct str name, bool any);

@@ -5,6 +5,7 @@
 #include "kafka/admin.h"
 #include "kafka/configs.h"
 #include "kafka/errors.h"
+#include "kafka/group_configs.h"
 #include "kafka/names.h"
 #include "kafka/topic_name.h"
 #include "net/loop.h"
@@ -15,6 +16,8 @@ static void alter_check(struct alter *a, const struct name_place *places, const 
 static void alter_look_up(struct alter *a);
 static void alter_on_topics(struct op *op);
 static void alter_on_configured(struct op *op);
+static void alter_groups(struct alter *a);
+static void alter_on_groups(struct op *op);
 
 struct alter *alter_new(struct request *r, int32_t resources_count) {
     struct alter *a = request_array(r, struct alter, 1);
@@ -26,7 +29,9 @@ struct alter *alter_new(struct request *r, int32_t resources_count) {
     a->topics.parts = a->resources ? request_array(r, struct backend_topics_part, resources_count) : NULL;
     a->configure.parts =
         a->topics.parts ? request_array(r, struct backend_configure_part, resources_count) : NULL;
-    a->shown = a->configure.parts ? request_array(r, struct config_shown, topic_configs_count()) : NULL;
+    a->groups.parts =
+        a->configure.parts ? request_array(r, struct backend_group_change, resources_count) : NULL;
+    a->shown = a->groups.parts ? request_array(r, struct config_shown, topic_configs_count()) : NULL;
     return a->shown ? a : NULL;
 }
 
@@ -60,7 +65,8 @@ void alter_start(struct alter *a) {
     a->topics.arena = &r->arena;
     a->topics.want_settings = true;
     a->topics.parts_count = a->configure.parts_count = a->resources_count;
-    a->topics.deadline_ms = a->configure.deadline_ms = r->arrived_ms + ALTER_WAIT_MS;
+    a->groups.parts_count = a->resources_count;
+    a->groups.deadline_ms = a->topics.deadline_ms = a->configure.deadline_ms = r->arrived_ms + ALTER_WAIT_MS;
     a->configure.validate_only = a->validate_only;
     op_start(&a->op, NULL);
     alter_check(a, places, entries);
@@ -127,6 +133,14 @@ static void check_topic_name(struct alter *a, int32_t i) {
         outcome_set(a, i, KERR_INVALID_TOPIC_EXCEPTION, topic_name_problem(&a->request->arena, name));
 }
 
+static void check_group_name(struct alter *a, int32_t i) {
+    struct str name = a->resources[i].name;
+    if (name.len == 0)
+        outcome_set(a, i, KERR_INVALID_REQUEST, STR("Default group resources are not allowed."));
+    else if (name.len > BACKEND_GROUP_BYTES_MAX)
+        outcome_set(a, i, KERR_INVALID_GROUP_ID, STR("The group id has more than 246 bytes."));
+}
+
 static void check_node(struct alter *a, int32_t i) {
     bool is_broker = a->resources[i].type == RESOURCE_BROKER;
     struct str problem = admin_node_problem(a->request, a->resources[i].name, is_broker);
@@ -142,6 +156,8 @@ static void check_resource(struct alter *a, int32_t i) {
     int8_t type = a->resources[i].type;
     if (type == RESOURCE_TOPIC)
         check_topic_name(a, i);
+    else if (type == RESOURCE_GROUP)
+        check_group_name(a, i);
     else if (type == RESOURCE_BROKER || (type == RESOURCE_BROKER_LOGGER && !a->replaces))
         check_node(a, i);
     else
@@ -150,7 +166,8 @@ static void check_resource(struct alter *a, int32_t i) {
 
 static void check_one(struct alter *a, int32_t i, bool repeated, const struct name_place *entries) {
     struct str problem = STR_NULL;
-    if (a->resources[i].type == RESOURCE_TOPIC && request_meets_stub(a->request)) {
+    int8_t type = a->resources[i].type;
+    if ((type == RESOURCE_TOPIC || type == RESOURCE_GROUP) && request_meets_stub(a->request)) {
         outcome_set(a, i, KERR_NOT_CONTROLLER, admin_message(ST_NOT_CONTROLLER));
         return;
     }
@@ -164,22 +181,34 @@ static void check_one(struct alter *a, int32_t i, bool repeated, const struct na
         check_resource(a, i);
 }
 
+static bool is_open(const struct alter *a, int32_t i, enum resource_type type) {
+    return a->resources[i].type == (int8_t)type && a->resources[i].error_code == KERR_NONE;
+}
+
 static bool is_open_topic(const struct alter *a, int32_t i) {
-    return a->resources[i].type == RESOURCE_TOPIC && a->resources[i].error_code == KERR_NONE;
+    return is_open(a, i, RESOURCE_TOPIC);
+}
+
+static bool is_open_group(const struct alter *a, int32_t i) {
+    return is_open(a, i, RESOURCE_GROUP);
 }
 
 /* places: of the resources; entries: of all their entries, one behind the other. What is left to look up has the status ST_AGAIN. */
 static void alter_check(struct alter *a, const struct name_place *places, const struct name_place *entries) {
-    int32_t topics = 0;
+    int32_t topics = 0, groups = 0;
     for (int32_t i = 0; i < a->resources_count; i++) {
         check_one(a, i, places[i].repeated, entries);
         entries += a->resources[i].entries_count;
         topics += is_open_topic(a, i);
+        groups += is_open_group(a, i);
     }
     for (int32_t i = 0; i < a->resources_count; i++) {
         if (is_open_topic(a, i) && topics > ADMIN_TOPICS_MAX)
             outcome_set(a, i, KERR_POLICY_VIOLATION, ADMIN_TOO_MANY_TOPICS);
+        if (is_open_group(a, i) && groups > ADMIN_TOPICS_MAX)
+            outcome_set(a, i, KERR_POLICY_VIOLATION, ADMIN_TOO_MANY_GROUPS);
         a->configure.parts[i].status = is_open_topic(a, i) ? ST_AGAIN : ST_INVALID;
+        a->groups.parts[i].status = is_open_group(a, i) ? ST_AGAIN : ST_INVALID;
     }
 }
 
@@ -275,5 +304,71 @@ static void alter_on_configured(struct op *op) {
     if (again)
         alter_look_up(a);
     else
+        alter_groups(a);
+}
+
+/* ---- groups: what is set for them is known without waiting ---- */
+
+static void group_outcome_set(struct alter *a, int32_t i, enum status st) {
+    if (st == ST_POLICY)
+        outcome_print(a, i, KERR_POLICY_VIOLATION, "Settings are kept of %d groups at most.",
+                      BACKEND_CONFIGURED_GROUPS_MAX);
+    else if (st)
+        outcome_set(a, i, kerr_of(st), admin_message(st));
+}
+
+/* Whether there is something for the backend to do; else the resource has its outcome. */
+static bool group_change_make(struct alter *a, int32_t i) {
+    struct request *r = a->request;
+    struct backend *backend = r->kafka->settings.backend;
+    struct backend_group_change *change = &a->groups.parts[i];
+    const struct alter_resource *resource = &a->resources[i];
+    const struct config_wishes wishes = {resource->entries, resource->entries_count, a->replaces};
+    struct str problem = STR_NULL;
+    *change = (struct backend_group_change){.group = resource->name,
+                                            .before = backend_group_settings(backend, resource->name)};
+    enum status st =
+        group_configs_change(r->kafka, &r->arena, &change->before, &wishes, &change->settings, &problem);
+    if (st == ST_INVALID)
+        outcome_set(a, i, KERR_INVALID_CONFIG, problem);
+    else if (st)
+        group_outcome_set(a, i, st);
+    else if (!backend->ops->configure_groups &&
+             (change->settings.session_ms || change->settings.heartbeat_ms)) /* D9-19 */
+        outcome_set(a, i, KERR_INVALID_REQUEST, STR("Settings of groups can't be kept by this server."));
+    return is_open_group(a, i) && backend->ops->configure_groups && !a->validate_only;
+}
+
+static void alter_groups(struct alter *a) {
+    struct request *r = a->request;
+    bool any = false;
+    for (int32_t i = 0; i < a->resources_count; i++) {
+        struct backend_group_change *change = &a->groups.parts[i];
+        if (change->status != ST_AGAIN)
+            continue;
+        bool asks = group_change_make(a, i);
+        change->status = asks ? ST_OK : ST_INVALID;
+        any |= asks;
+    }
+    if (!any) {
         op_complete(&a->op, ST_OK);
+        return;
+    }
+    op_init(&a->groups.op, r->loop, alter_on_groups);
+
+    request_waits_for(r, alter_on_groups);
+    backend_configure_groups(r->kafka->settings.backend, &a->groups);
+}
+
+/* A group that somebody else has changed meanwhile is looked at once more, as a list of a topic. */
+static void alter_on_groups(struct op *op) {
+    struct alter *a = container_of(op, struct alter, groups.op);
+    for (int32_t i = 0; i < a->resources_count; i++) {
+        struct backend_group_change *change = &a->groups.parts[i];
+        if (change->status == ST_AGAIN || !is_open_group(a, i))
+            continue;
+        group_outcome_set(a, i, change->status);
+        change->status = ST_EXISTS; /* it is done */
+    }
+    alter_groups(a);
 }

@@ -1,9 +1,10 @@
 /*
  * Settings that clients change: what AlterConfigs and IncrementalAlterConfigs have in common (D9-7, D9-10). On a request's loop.
  *
- *   alter_start -> backend_topics -> backend_configure -> the caller's op
- *                       ^                    |
- *                       +--------------------+ somebody else has changed a list that was to be added to
+ *   alter_start -> backend_topics -> backend_configure -> [groups are named: backend_configure_groups] -> the caller's op
+ *                       ^                    |                         ^           |
+ *                       +--------------------+                         +-----------+ somebody else has changed the group
+ *                       somebody else has changed a list that was to be added to
  */
 #ifndef KAFKA_ALTER_H
 #define KAFKA_ALTER_H
@@ -33,6 +34,7 @@ struct alter {
     struct backend_topics
         topics; /* the rest is alter.c's; at the index that the resource has in the request */
     struct backend_configure configure;
+    struct backend_configure_groups groups;
     struct config_shown *shown; /* room for one topic's */
 };
 

@@ -212,6 +212,32 @@ static void fake_committed(struct backend *b, struct backend_committed *c) {
     fake_started(&c->op);
 }
 
+/* Settings of group "g". A change that somebody else was faster than finds 50,000 and nothing. */
+static struct backend_group_settings fake_group_settings(struct backend *b, struct str group) {
+    (void)b;
+    return str_equal(group, STR("g")) ? call_fake.group : (struct backend_group_settings){0};
+}
+
+static void fake_configure_groups(struct backend *b, struct backend_configure_groups *c) {
+    (void)b;
+    for (int32_t i = 0; i < c->parts_count; i++) {
+        struct backend_group_change *change = &c->parts[i];
+        if (change->status)
+            continue;
+        change->status = call_fake.group_status;
+        call_fake.group_status = ST_OK;
+        if (change->status == ST_AGAIN)
+            call_fake.group = (struct backend_group_settings){50000, 0};
+        if (change->status)
+            continue;
+        if (str_equal(change->group, STR("g")))
+            call_fake.group = change->settings;
+        call_fake.groups_configured++;
+    }
+    call_fake.deadline_ms = c->deadline_ms;
+    fake_started(&c->op);
+}
+
 const struct backend_ops call_managing = {.name = "managing",
                                           .controller = true,
                                           .topics = fake_topics,
@@ -223,7 +249,11 @@ const struct backend_ops call_managing = {.name = "managing",
                                           .trim = fake_trim,
                                           .commit = fake_commit,
                                           .committed = fake_committed,
-                                          .groups = fake_groups};
+                                          .groups = fake_groups,
+                                          .configure_groups = fake_configure_groups,
+                                          .group_settings = fake_group_settings};
+const struct backend_ops call_bridge = {
+    .name = "bridge", .controller = true, .topics = fake_topics, .configure = fake_configure};
 const struct backend_ops call_stub = {.name = "stub",
                                       .topics = fake_topics,
                                       .create = fake_create,
@@ -284,6 +314,7 @@ void call_open(struct call *c, const struct backend_ops *ops) {
         .advertised_host = STR("host"),
         .advertised_port = 9093,
         .node_id = CALL_NODE,
+        .group_times = {45000, 5000},
         .cluster_id = STR("cluster")};
     CHECK_EQ(budget_new(64 << 20, &c->kafka.settings.budget), ST_OK);
     CHECK_EQ(loop_new(0, &c->loop), ST_OK);

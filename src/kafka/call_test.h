@@ -55,10 +55,14 @@ struct call_fake {
     const char *configure_reason;
     int64_t deadline_ms, keep_longer_ms;
     struct backend_commit_part committed; /* the last one */
+    struct backend_group_settings group;  /* what is set for group "g" */
+    int groups_configured;
+    enum status group_status; /* what the next change of a group comes to */
 };
 extern struct call_fake call_fake;
 
-extern const struct backend_ops call_managing, call_stub; /* call_stub: not a controller */
+/* call_bridge: as call_managing, but keeps no settings of groups; call_stub: not a controller. */
+extern const struct backend_ops call_managing, call_bridge, call_stub;
 
 /* Groups with offsets: "committed" and "lost". Settings of the coordinator: the first generation waits for nobody. */
 struct call {

@@ -161,6 +161,20 @@ static struct str check_number(const struct complaint *c) {
     return STR("");
 }
 
+enum status config_int_parse(struct arena *a, const struct backend_setting *from, int32_t *out,
+                             struct str *problem_out) {
+    const struct config_row row = {.name = from->key, .least = 1, .most = INT32_MAX, .type = CONFIG_INT};
+    const struct complaint c = {a, &row, str_trimmed(from->value)};
+    int64_t number = 0;
+    *problem_out = check_number(&c);
+    if (problem_out->len != 0)
+        return problem_out->ptr ? ST_INVALID : ST_NO_MEMORY;
+    bool ignored = number_parse(c.value, &number); /* it has been */
+    (void)ignored;
+    *out = (int32_t)number;
+    return ST_OK;
+}
+
 static struct str check_double(const struct complaint *c) {
     double number;
     if (!double_parse(c->value, &number))

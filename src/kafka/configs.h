@@ -1,6 +1,6 @@
 /*
  * The settings of topics, and those of this server, as CreateTopics takes and DescribeConfigs shows them.
- * The topics' own stand in configs.def. Any thread.
+ * The topics' own stand in configs.def; those of groups in group_configs.h. Any thread.
  */
 #ifndef KAFKA_CONFIGS_H
 #define KAFKA_CONFIGS_H
@@ -20,6 +20,7 @@ enum config_source { /* Kafka's numbers (KIP-226) */
                      CONFIG_OF_TOPIC = 1,
                      CONFIG_OF_SERVER = 4, /* a start-up setting */
                      CONFIG_STANDARD = 5,
+                     CONFIG_OF_GROUP = 8,
 };
 
 /* One setting with its value. Texts: static, the arena's, or the topic's. */
@@ -27,9 +28,19 @@ struct config_shown {
     struct str name, value; /* value len -1: null */
     struct str standard;    /* what holds where nobody sets it */
     struct str server_name; /* Kafka's name of it for a whole server; len -1: none */
+    struct str
+        started_with; /* groups: what the server was started with in place of that; ptr NULL: nothing else */
     struct str documentation;
     int8_t type, source;
 };
+
+/*
+ * An INT of 1 or more, as Kafka reads one. name: terminated.
+ * problem_out  with ST_INVALID: what is wrong with it, in Kafka's words
+ * ST_INVALID; ST_NO_MEMORY
+ */
+enum status config_int_parse(struct arena *a, const struct backend_setting *from, int32_t *out,
+                             struct str *problem_out) MUST_USE;
 
 /* How many settings a topic has, and where one stands among them in name order; -1: there is no such setting. */
 int32_t topic_configs_count(void);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "kafka/group_configs.h"
 #include "kafka/group_patterns.h"
 #include "kafka/groups.h"
 #include "kafka/offset_expiry.h"
@@ -71,6 +72,12 @@ static enum group_pattern groups_pattern_find(void *ctx, struct str pattern, str
     return group_patterns_find(group_topics_patterns(((struct kafka *)ctx)->group_topics), pattern, out);
 }
 
+static void groups_times_find(void *ctx, struct str group, struct group_times *times) {
+    const struct kafka *k = ctx;
+    const struct backend_group_settings own = backend_group_settings(k->settings.backend, group);
+    group_configs_apply(k, &own, times);
+}
+
 static enum status kafka_make_groups(struct kafka *k) {
     const struct group_topics_settings topics = {k->settings.backend, k->settings.loops[0], &k->groups};
     struct coordinator_settings settings;
@@ -78,10 +85,12 @@ static enum status kafka_make_groups(struct kafka *k) {
     if (k->settings.groups)
         settings = *k->settings.groups;
     k->settings.groups = NULL; /* copied */
+    k->group_times = (struct group_times){settings.consumer_session_ms, settings.consumer_heartbeat_ms};
     settings.random = groups_random;
     settings.topic_find = groups_topic_find;
     settings.has_offsets = k->settings.backend->ops->group_has_offsets ? groups_has_offsets : NULL;
     settings.pattern_find = groups_pattern_find;
+    settings.times_find = groups_times_find;
     settings.ctx = k;
     enum status st = group_topics_new(&topics, &k->group_topics);
     if (!st)

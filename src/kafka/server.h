@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "group/coordinator.h"
 #include "kafka/kafka.h"
 #include "net/listener.h"
 
@@ -22,6 +23,7 @@ struct kafka {
     atomic_int reading;                  /* loops that have not stopped to read requests */
     struct kafka_loop *per_loop;         /* owned; one a loop */
     struct groups *groups;               /* owned; kafka/groups.h */
+    struct group_times group_times;      /* of consumer groups that have none of their own */
     struct group_topics *group_topics;   /* owned; kafka/group_topics.h */
     struct offset_expiry *offset_expiry; /* owned; kafka/offset_expiry.h; NULL: offsets stay */
     struct budget *fetches; /* owned; what Fetches have read and the clients have not yet taken */

@@ -212,6 +212,31 @@ class JavaTools:
         facts["none"] = described(0)
         self.report.saw("configs-alter", **facts)
 
+    def group_configs(self):
+        """What is set for a group; a server that keeps none says so."""
+
+        def configs(*options, **more):
+            return with_server("configs", "--entity-type", "groups", "--entity-name", self.group, *options, **more)
+
+        def described(settings):
+            return eventually(f"{settings} settings", lambda: (text := configs("--describe")).count("{DYNAMIC_GROUP_CONFIG") == settings and self.neutral(text))
+
+        said = [self.neutral(configs("--alter", "--add-config", "consumer.session.timeout.ms=50000,consumer.heartbeat.interval.ms=6000", fails=None))]
+        if "Completed" in said[0]:
+            said.append(described(2))
+            configs("--alter", "--delete-config", "consumer.session.timeout.ms", "--add-config", "consumer.heartbeat.interval.ms=7000")
+            said.append(described(1))
+            configs("--alter", "--delete-config", "consumer.heartbeat.interval.ms")
+        every = [line for line in configs("--describe", "--all").splitlines() if re.search(r" consumer\.(session|heartbeat)", line)]
+        self.report.saw(
+            "group-configs",
+            kept="+".join(said),
+            none="DYNAMIC" not in described(0),
+            every=self.neutral("\n".join(every)),
+            range=self.neutral(configs("--alter", "--add-config", "consumer.session.timeout.ms=1000", fails=True)),
+            unknown=self.neutral(configs("--alter", "--add-config", "nonsense=1", fails=True)),
+        )
+
     def topics_alter(self):
         self.topics("--alter", "--topic", self.topic, "--partitions", "5")
         eventually("5 partitions", lambda: "PartitionCount: 5" in self.topics("--describe", "--topic", self.topic))
@@ -261,7 +286,7 @@ class JavaTools:
     def run(self):
         for name in (
             "topics-create topics-list topics-describe console-producer console-consumer console-consumer-offset get-offsets "
-            "group-consume group-empty group-active group-reset group-delete configs-alter topics-alter producer-perf delete-records api-versions cluster-id topics-delete"
+            "group-consume group-empty group-active group-reset group-delete group-configs configs-alter topics-alter producer-perf delete-records api-versions cluster-id topics-delete"
         ).split():
             self.report.scenario(name, getattr(self, name.replace("-", "_")))
         return 1 if self.report.failed else 0

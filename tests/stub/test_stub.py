@@ -247,11 +247,11 @@ def test_create_partitions_is_41(conn, v):  # D8-1
 
 @versions("DescribeConfigs")
 def test_describe_configs_is_41_for_topics_and_shows_the_server(conn, v):  # D9-1, D9-2
-    asked = [(2, "t"), (2, "a b"), (4, str(NODE)), (4, "99"), (9, "x"), (2, "t")]
+    asked = [(2, "t"), (2, "a b"), (4, str(NODE)), (4, "99"), (9, "x"), (2, "t"), (32, "g")]
     answer = conn.rq("DescribeConfigs", v, {"res": [{"type": kind, "name": name} for kind, name in asked]})
     assert [(entry["type"], entry["name"]) for entry in answer["res"]] == asked
-    assert [entry["err"] for entry in answer["res"]] == [41, 41, 0, 42, 42, 41]
-    assert [bool(entry["configs"]) for entry in answer["res"]] == [False, False, True, False, False, False]
+    assert [entry["err"] for entry in answer["res"]] == [41, 41, 0, 42, 42, 41, 41]
+    assert [bool(entry["configs"]) for entry in answer["res"]] == [False, False, True, False, False, False, False]
     shown = {config["name"]: config["value"] for config in answer["res"][2]["configs"]}
     assert shown["broker.id"] == str(NODE) and shown["delete.topic.enable"] == "false" and "log.segment.bytes" not in shown
 

@@ -98,7 +98,7 @@ LAYOUT = """
 < throttle:i err:h msg:s etype:y@1+ cluster:s controller:i brokers:[id:i host:s port:i rack:s fenced:b@2+] cops:i
 68 ConsumerGroupHeartbeat 0
 > group:s member:s epoch:i inst:s=null rack:s=null rebalance:i=-1 topics:*s=null regex:s@1+=null assignor:s=null owned:[id:u parts:*i]=null
-< throttle:i err:h msg:s member:s epoch:i interval:i
+< throttle:i err:h msg:s member:s epoch:i interval:i assigned:(?parts:[id:u parts:*i])
 69 ConsumerGroupDescribe 0
 > groups:*s ops:b
 < throttle:i groups:[err:h msg:s group:s state:s]

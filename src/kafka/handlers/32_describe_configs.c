@@ -1,12 +1,13 @@
 /*
- * DescribeConfigs, v1-v4: the settings of topics, and of this server.
+ * DescribeConfigs, v1-v4: the settings of topics, of consumer groups, and of this server.
  *
  *   describe_configs_handle -> backend_topics -> describe_configs_on_topics -> answer
  *
- * - Each resource has its own outcome; a type that is neither, or another broker, spoils only its own entry
+ * - Each resource has its own outcome; a type that is none of them, or another broker, spoils only its own entry
  *   (D9-2).
  * - A null or empty list of keys asks for all; unknown keys are left out. What is shown is in name order.
  * - cleanup.policy is read-only (D9-5), as is everything about the server.
+ * - A group need not be there (D9-14).
  * - The broker "" stands for what is set for all brokers at run time: nothing.
  */
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "kafka/admin.h"
 #include "kafka/configs.h"
 #include "kafka/errors.h"
+#include "kafka/group_configs.h"
 #include "kafka/names.h"
 #include "kafka/topic_name.h"
 
@@ -76,7 +78,8 @@ static int16_t resource_refusal(struct request *r, const struct describe_configs
                                 bool repeated, struct str *message) {
     bool is_topic = asked->resource_type == RESOURCE_TOPIC;
     struct str problem = STR_NULL;
-    if (is_topic && request_meets_stub(r)) {
+    bool is_group = asked->resource_type == RESOURCE_GROUP;
+    if ((is_topic || is_group) && request_meets_stub(r)) {
         *message = admin_message(ST_NOT_CONTROLLER);
         return KERR_NOT_CONTROLLER;
     }
@@ -84,8 +87,10 @@ static int16_t resource_refusal(struct request *r, const struct describe_configs
         problem = STR("This resource stands more than once in the request.");
     else if (asked->resource_type == RESOURCE_BROKER)
         problem = admin_node_problem(r, asked->resource_name, true);
-    else if (!is_topic)
-        problem = STR("Only topics and brokers have settings here.");
+    else if (is_group && asked->resource_name.len == 0)
+        problem = STR("Group name must not be empty");
+    else if (!is_topic && !is_group)
+        problem = STR("Only topics, brokers and groups have settings here.");
     if (problem.len >= 0) {
         *message = problem;
         return KERR_INVALID_REQUEST;
@@ -136,22 +141,33 @@ static bool *configs_asked(struct request *r, struct strs keys, const struct con
     return asked;
 }
 
-/* What it was set to for the topic, then what holds for the server. False: the request has been closed. */
+/* What it was set to for the topic or the group, then what holds for the server. False: the request has been closed. */
 static bool config_add_synonyms(struct request *r, const struct config_shown *from,
                                 struct describe_configs_res_config *to) {
     if (!describe_configs_in(r)->include_synonyms)
         return true;
-    to->synonyms = request_array(r, struct describe_configs_res_synonym, 2);
+    bool set = from->source == CONFIG_OF_TOPIC || from->source == CONFIG_OF_GROUP;
+    bool standard = set || from->started_with.ptr;
+    to->synonyms = request_array(r, struct describe_configs_res_synonym, 3);
     if (!to->synonyms)
         return false;
-    if (from->source == CONFIG_OF_TOPIC)
+    if (set)
         to->synonyms[to->synonyms_count++] =
-            (struct describe_configs_res_synonym){from->name, from->value, CONFIG_OF_TOPIC};
+            (struct describe_configs_res_synonym){from->name, from->value, from->source};
+    if (from->started_with.ptr)
+        to->synonyms[to->synonyms_count++] =
+            (struct describe_configs_res_synonym){from->server_name, from->started_with, CONFIG_OF_SERVER};
     if (from->server_name.len >= 0)
         to->synonyms[to->synonyms_count++] = (struct describe_configs_res_synonym){
-            from->server_name, from->standard,
-            from->source == CONFIG_OF_TOPIC ? CONFIG_STANDARD : from->source};
+            from->server_name, from->standard, standard ? CONFIG_STANDARD : from->source};
     return true;
+}
+
+/* D9-5, D9-19 */
+static bool is_read_only(const struct request *r, int8_t type, struct str name) {
+    if (type == RESOURCE_GROUP)
+        return !r->kafka->settings.backend->ops->configure_groups;
+    return type == RESOURCE_BROKER || str_equal(name, STR("cleanup.policy"));
 }
 
 /* Those of the settings that resource i is asked for. False: the request has been closed. */
@@ -174,8 +190,7 @@ static bool outcome_fill(struct describe_configs *d, int32_t i, const struct con
         *to = (struct describe_configs_res_config){
             .name = from[c].name,
             .value = from[c].value,
-            .read_only =
-                out->resource_type == RESOURCE_BROKER || str_equal(from[c].name, STR("cleanup.policy")),
+            .read_only = is_read_only(r, out->resource_type, from[c].name),
             .config_source = from[c].source,
             .config_type = from[c].type,
             .documentation = in->include_documentation ? from[c].documentation : STR_NULL};
@@ -196,6 +211,18 @@ static bool outcome_fill_server(struct describe_configs *d, int32_t i) {
         return false;
     }
     return outcome_fill(d, i, configs, count);
+}
+
+static bool outcome_fill_group(struct describe_configs *d, int32_t i) {
+    struct request *r = d->request;
+    struct config_shown configs[GROUP_CONFIGS_COUNT];
+    const struct backend_group_settings own =
+        backend_group_settings(r->kafka->settings.backend, d->outcomes[i].resource_name);
+    if (group_configs_show(r->kafka, &r->arena, &own, configs) != ST_OK) {
+        request_close(r, status_text(ST_NO_MEMORY));
+        return false;
+    }
+    return outcome_fill(d, i, configs, GROUP_CONFIGS_COUNT);
 }
 
 /* Topics without settings of their own share one list: a client that describes all topics asks for thousands. */
@@ -222,6 +249,13 @@ static bool outcome_fill_topic(struct describe_configs *d, int32_t i) {
     return true;
 }
 
+static bool outcome_fill_found(struct describe_configs *d, int32_t i) {
+    int8_t type = d->outcomes[i].resource_type;
+    if (type == RESOURCE_TOPIC)
+        return outcome_fill_topic(d, i);
+    return type == RESOURCE_GROUP ? outcome_fill_group(d, i) : outcome_fill_server(d, i);
+}
+
 static void describe_configs_on_topics(struct op *op) {
     struct describe_configs *d = container_of(op, struct describe_configs, topics.op);
     struct describe_configs_res out = {.results = d->outcomes, .results_count = d->topics.parts_count};
@@ -233,8 +267,7 @@ static void describe_configs_on_topics(struct op *op) {
         if (one->resource_type == RESOURCE_TOPIC && st) {
             one->error_code = kerr_of(st);
             one->error_message = st == ST_NOT_FOUND ? STR("") : admin_message(st);
-        } else if (!(one->resource_type == RESOURCE_TOPIC ? outcome_fill_topic(d, i)
-                                                          : outcome_fill_server(d, i))) {
+        } else if (!outcome_fill_found(d, i)) {
             return;
         }
     }
