@@ -24,8 +24,9 @@ TRIES = 3  # when the machine stops for a while a window says nothing of the ser
 COMMITS_A_SECOND = 20_000
 COMMITTING_S = 2
 CPU_SHARE = 0.1  # of two cores: what members may take of a server that has no more
-RATE_SHARE = 0.7  # of the rates without members, here, where the members themselves and the other clients need the same cores
+RATE_SHARE = 0.9  # of the rates without members, which need the same cores as the server and the other clients
 RUNS = 3
+RATE_TRIES = 8
 RATE_ROWS = [Row("produce", "produce", 1024, 300_000, 64), Row("consume", "consume", 1024, 600_000)]
 
 
@@ -94,26 +95,32 @@ class Rates:
         found = self.subject.measure(row, "consume") if row.kind == "consume" else self.bench.once(self.subject, row)
         return cpu_seconds(self.pid) - cpu, time.monotonic() - began, found["records_s"]
 
-    def measure(self):
-        """The same of each row: medians, and the best rate; what else happens on a machine makes a run slower, never faster."""
-        runs = {row.title: list(zip(*(self.once(row) for _ in range(RUNS)))) for row in RATE_ROWS}
-        return {title: (statistics.median(cpus), statistics.median(seconds), max(rates)) for title, (cpus, seconds, rates) in runs.items()}
+    def measure(self, best):
+        """The same of each row: medians of the first two. best: {title: the highest rate so far}, and now."""
+        found = {}
+        for row in RATE_ROWS:
+            cpus, seconds, rates = zip(*(self.once(row) for _ in range(RUNS)))
+            found[row.title] = statistics.median(cpus), statistics.median(seconds)
+            best[row.title] = max(*rates, best.get(row.title, 0))
+        return found
 
 
 def test_members_leave_producers_and_consumers_their_rates():
-    """The rates themselves are for bench/run --members, on a machine that does nothing else."""
+    """What else happens on a machine makes a run slower, never faster: so the highest rates are compared, of as many runs as it takes. The rates
+    themselves are for bench/run --members."""
+    best, best_beside = {}, {}
     with Server(**SETTINGS) as server:
         rates = Rates(server)
         rates.subject.kbench("create", TOPIC, EACH)
-        for _ in range(TRIES):
-            without = rates.measure()
+        for _ in range(RATE_TRIES):
+            without = rates.measure(best)
             with Members(server.bootstrap) as members:
-                beside = rates.measure()
+                beside = rates.measure(best_beside)
                 window = members.window()
             assert window["errors"] == window["rebalances"] == window["lost"] == 0
             taken = max((beside[title][0] - without[title][0]) / beside[title][1] / 2 for title in without)
-            left = min(beside[title][2] / without[title][2] for title in without)
-            print(f"without: {without}, with members: {beside}, taken of two cores: {taken:.3f}, rates left: {left:.2f}")
+            left = min(best_beside[title] / best[title] for title in best)
+            print(f"without: {without} {best}, with members: {beside} {best_beside}, taken of two cores: {taken:.3f}, rates left: {left:.2f}")
             if taken <= CPU_SHARE and left >= RATE_SHARE:
                 break
         assert taken <= CPU_SHARE and left >= RATE_SHARE
