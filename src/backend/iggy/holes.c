@@ -20,6 +20,7 @@ struct hole {
     struct line line;
     int16_t epoch;
     uint32_t sequence; /* the batch that begins here is missing */
+    int64_t until_ms;
 };
 
 struct holes {
@@ -64,7 +65,11 @@ static struct hole *hole_take(struct holes *h) {
     return hole;
 }
 
-void holes_note(struct holes *h, const struct backend_append_part *part, bool stored) {
+static bool hole_is_of(const struct hole *hole, const struct batch *batch, int64_t now_ms) {
+    return hole && hole->epoch == batch->producer_epoch && now_ms < hole->until_ms;
+}
+
+void holes_note(struct holes *h, const struct backend_append_part *part, bool stored, int64_t now_ms) {
     struct line line;
     struct batch batch;
     if ((stored && h->count == 0) || !line_of(part, &line, &batch))
@@ -72,26 +77,26 @@ void holes_note(struct holes *h, const struct backend_append_part *part, bool st
     struct hole *hole = (struct hole *)(uintptr_t)hole_find(h, &line);
     uint32_t first = (uint32_t)batch.base_sequence;
     uint32_t end = (first + (uint32_t)batch.last_offset_delta + 1) & SEQUENCE_MASK;
-    bool known = hole && hole->epoch == batch.producer_epoch;
+    bool known = hole_is_of(hole, &batch, now_ms);
     if (!stored && !known) {
         hole = hole ? hole : hole_take(h);
-        *hole = (struct hole){line, batch.producer_epoch, first};
-    } else if (!stored && is_before(first, hole->sequence)) {
+        *hole = (struct hole){line, batch.producer_epoch, first, now_ms + HOLE_MS};
+    } else if (!stored && !is_before(hole->sequence, first)) {
         hole->sequence = first;
+        hole->until_ms = now_ms + HOLE_MS;
     } else if (stored && hole &&
                (!known || (!is_before(hole->sequence, first) && is_before(hole->sequence, end)))) {
         hole_fill(h, hole);
     }
 }
 
-bool holes_before(const struct holes *h, const struct backend_append_part *part) {
+bool holes_before(const struct holes *h, const struct backend_append_part *part, int64_t now_ms) {
     struct line line;
     struct batch batch;
     if (h->count == 0 || !line_of(part, &line, &batch))
         return false;
     const struct hole *hole = hole_find(h, &line);
-    return hole && hole->epoch == batch.producer_epoch &&
-           is_before(hole->sequence, (uint32_t)batch.base_sequence);
+    return hole_is_of(hole, &batch, now_ms) && is_before(hole->sequence, (uint32_t)batch.base_sequence);
 }
 
 enum status holes_new(struct holes **out) {

@@ -2,21 +2,25 @@
  * Numbered batches that are missing. A client that numbers its batches (an idempotent producer) takes a batch without an answer for stored
  * as soon as a later one of the partition is acknowledged, since Kafka would have refused that one. So when a batch has failed, those behind
  * it are not acknowledged before it comes again, whether or not the Iggy server looks at the numbers (G-6). On one loop.
+ *
+ * Those behind it are under way when it fails, or soon come. It is forgotten later: it may have come again on another loop, with another
+ * connection of its client, and would refuse all that this client sends here.
  */
 #ifndef BACKEND_IGGY_HOLES_H
 #define BACKEND_IGGY_HOLES_H
 
 #include "backend/backend.h"
 
-#define HOLES_MAX 1024 /* of a loop; then the oldest is forgotten */
+#define HOLES_MAX 1024             /* of a loop; then the oldest is forgotten */
+#define HOLE_MS   ((int64_t)60000) /* a batch is missing so long; a request is over in 20 s (D1-3) */
 
 struct holes;
 
 /* What became of a part with one batch; nothing is noted of one that isn't numbered. */
-void holes_note(struct holes *h, const struct backend_append_part *part, bool stored);
+void holes_note(struct holes *h, const struct backend_append_part *part, bool stored, int64_t now_ms);
 
 /* Whether a batch before this one is missing. */
-bool holes_before(const struct holes *h, const struct backend_append_part *part);
+bool holes_before(const struct holes *h, const struct backend_append_part *part, int64_t now_ms);
 
 enum status holes_new(struct holes **out) MUST_USE;
 void holes_free(struct holes *h); /* takes NULL */

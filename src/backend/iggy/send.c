@@ -275,7 +275,7 @@ static bool send_follows_another(const struct send *s) {
 
 /* G-6 */
 static bool send_misses_another(const struct send *s) {
-    return holes_before(producers_holes(s->producer->loop->producers), s->slot->part);
+    return holes_before(producers_holes(s->producer->loop->producers), s->slot->part, now_of(s));
 }
 
 /* One that came early and no longer does; NULL: none. */
