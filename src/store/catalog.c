@@ -43,8 +43,8 @@ static const char *const steps[] = {
     " group_id INTEGER NOT NULL, name TEXT NOT NULL,"
     " PRIMARY KEY (stream_id, topic_id, group_id), UNIQUE (stream_id, topic_id, name)) WITHOUT ROWID;",
 
-    "CREATE TABLE group_settings (name BLOB PRIMARY KEY, session_ms INTEGER NOT NULL,"
-    " heartbeat_ms INTEGER NOT NULL) WITHOUT ROWID;",
+    ("CREATE TABLE group_settings (name BLOB PRIMARY KEY, session_ms INTEGER NOT NULL,"
+     " heartbeat_ms INTEGER NOT NULL) WITHOUT ROWID;"),
 };
 #define SCHEMA_VERSION ((int)COUNT_OF(steps))
 

@@ -693,6 +693,7 @@ TEST(retention_looks_at_the_topics_of_all_streams_that_delete) {
     do
         RUN(&rig, offsets, &call);
     while (parts[2].offset == 0 && clock_ms() < call.deadline_ms);
+    RUN(&rig, offsets, &call); /* what was asked before the last topic's turn may be from before its own */
     CHECK_EQ(parts[0].offset, 0);
     CHECK_EQ(parts[1].offset, 1);
     CHECK_EQ(parts[2].offset, 1);
