@@ -237,14 +237,14 @@ static void sync_on_time(struct timer *t) {
 }
 
 static void timers_begin(struct op *op) {
-    struct store_backend *b = container_of(op, struct store_backend, upkeep_op);
+    struct store_backend *b = container_of(op, struct store_backend, start_op);
     upkeep_on_time(&b->upkeep_timer);
     if (b->settings.fsync == FSYNC_INTERVAL)
         sync_on_time(&b->sync_timer);
 }
 
 static void timers_end(struct op *op) {
-    struct store_backend *b = container_of(op, struct store_backend, upkeep_op);
+    struct store_backend *b = container_of(op, struct store_backend, stop_op);
     timer_clear(loop_timers(b->settings.home), &b->upkeep_timer);
     timer_clear(loop_timers(b->settings.home), &b->sync_timer);
     atomic_store(&b->timers_stopped, true);
@@ -252,15 +252,15 @@ static void timers_end(struct op *op) {
 
 void store_backend_start(struct backend *backend) {
     struct store_backend *b = store_backend_of(backend);
-    op_init(&b->upkeep_op, b->settings.home, timers_begin);
-    loop_post(&b->upkeep_op);
+    op_init(&b->start_op, b->settings.home, timers_begin);
+    loop_post(&b->start_op);
 }
 
 void store_backend_stop(struct backend *backend) {
     struct store_backend *b = store_backend_of(backend);
     atomic_store(&b->stopping, true);
-    op_init(&b->upkeep_op, b->settings.home, timers_end);
-    loop_post(&b->upkeep_op);
+    op_init(&b->stop_op, b->settings.home, timers_end);
+    loop_post(&b->stop_op);
     while (!atomic_load(&b->timers_stopped) || atomic_load(&b->upkeep.busy) || atomic_load(&b->sync.busy))
         usleep(WAIT_STEP_US);
 }

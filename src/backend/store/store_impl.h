@@ -49,7 +49,7 @@ struct store_backend {
     char *cluster_id;    /* owned */
     struct uuid cluster; /* what topic ids are derived from */
     struct timer upkeep_timer, sync_timer;
-    struct op upkeep_op; /* starts and stops the timers on the home loop */
+    struct op start_op, stop_op; /* starts and stops the timers on the home loop */
     struct background upkeep, sync;
     struct offset_changes offset_changes;
     struct configured_groups configured_groups;
