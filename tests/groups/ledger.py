@@ -10,11 +10,11 @@ class Ledger:
     """A member reads a partition on from where it was, or it has just been given it: then it must begin exactly at the group's last commit. Where the
     outcome of a commit isn't known (its member was killed, the server went away) it may begin there too; and what a poll gives may have begun at what was
     the last commit when the poll before it started. carried: the client sends a commit that was interrupted once more when it has joined anew, maybe
-    after the next owner began; so one may begin at the commit before."""
+    after the next owner began; so one may begin at the commit before. `restarting`: members that may begin at the first record whatever is committed."""
 
     def __init__(self, partitions, carried=False):
         self.lock = threading.Lock()
-        self.carried = carried
+        self.carried, self.restarting = carried, set()
         self.commits = {partition: [0] for partition in range(partitions)}
         self.open = {partition: set() for partition in range(partitions)}  # offsets that may have been committed
         self.next = {}  # member, partition -> where it goes on
@@ -39,7 +39,7 @@ class Ledger:
         if self.next.get((member, place)) != offset:
             since = self.polls[member][0][place] - 1
             allowed = {*self.commits[place][since:], *self.open[place], *self.commits[place][-2 if self.carried else -1 :]}
-            if offset not in allowed:
+            if offset not in allowed and not (offset == 0 and member in self.restarting):
                 was = self.next.get((member, place))
                 self.complaints.append(f"{member} began partition {place} at {offset}, committed was {sorted(allowed)}, it was at {was}")
             if offset in self.open[place]:
