@@ -25,7 +25,7 @@ static void send_reserve(struct send *s);
 static void send_convert(struct send *s);
 static void send_call(struct send *s);
 static void send_on_answer(struct op *op);
-static void send_settle(struct send *s);
+static void send_settle(struct send *s, enum status st);
 
 static struct bridge *bridge_of_send(const struct send *s) {
     return s->producer->loop->bridge;
@@ -291,7 +291,7 @@ static struct send *producer_early(const struct producer *p) {
 void producer_flush(struct producer *p) {
     struct send *early = producer_early(p);
     if (early) {
-        send_settle(early);
+        send_settle(early, ST_OK);
         return; /* that has flushed what is left */
     }
     for (struct link *l = p->sends.next; l != &p->sends && !p->draining; l = l->next) {
@@ -379,27 +379,30 @@ static void send_wait_for_others(struct send *s) {
     producer_flush(p);
 }
 
-/* G-6: whether it is stored while it isn't known of one before it. Where the server looks at the numbers it is. */
+/* G-6: of one that is stored: whether that isn't known of one before it. Where the server looks at the numbers it is. */
 static bool send_is_early(const struct send *s) {
-    return !s->with_producer && bridge_status(&s->request, IGGY_CALL_SEND) == ST_OK &&
-           send_follows_another(s);
+    return !s->with_producer && send_follows_another(s);
 }
 
 static void send_on_answer(struct op *op) {
     struct send *s = container_of(op, struct send, request.op);
     s->producer->sent_count--;
-    if (send_wants_route(s))
+    if (send_wants_route(s)) {
         send_reroute(s);
-    else if (send_is_ahead(s))
+        return;
+    }
+    if (send_is_ahead(s)) {
         send_wait_for_others(s);
-    else if (send_is_early(s))
+        return;
+    }
+    enum status st = bridge_status(&s->request, IGGY_CALL_SEND);
+    if (!st && send_is_early(s))
         s->phase = SEND_EARLY;
     else
-        send_settle(s);
+        send_settle(s, st);
 }
 
-static void send_settle(struct send *s) {
-    enum status st = bridge_status(&s->request, IGGY_CALL_SEND);
+static void send_settle(struct send *s, enum status st) {
     if (!st && !s->with_producer && send_misses_another(s)) /* the server didn't look */
         st = ST_TIMED_OUT;
     if (!st) {
