@@ -291,9 +291,9 @@ static enum group_outcome take_subscription(struct consumer_member *m,
     return GROUP_OK;
 }
 
-static void take_times(struct consumer_member *m, const struct group_consumer_heartbeat *h) {
+static void take_times(struct consumer_member *m, const struct group_consumer_heartbeat *h,
+                       int32_t session_ms) {
     const struct coordinator_settings *s = &m->m.group->c->settings;
-    int32_t session_ms = consumer_times(consumer_of(m->m.group)).session_ms;
     if (h->rebalance_ms > 0)
         m->rebalance_ms = h->rebalance_ms < s->rebalance_max_ms ? h->rebalance_ms : s->rebalance_max_ms;
     if (m->rebalance_ms <= 0)
@@ -326,9 +326,10 @@ static bool retarget(struct consumer_group *g) {
 /* fresh: the member is a new one. */
 static enum group_outcome serve(struct consumer_member *m, struct group_consumer_heartbeat *h, bool fresh) {
     struct consumer_group *g = consumer_of(m->m.group);
+    struct group_times times = consumer_times(g);
     bool changed = fresh, reassigned = false;
     enum group_outcome outcome = take_subscription(m, h, &changed);
-    take_times(m, h);
+    take_times(m, h, times.session_ms);
     if (!outcome && !look_up(g, &changed))
         outcome = GROUP_NOT_AVAILABLE;
     g->epoch += changed;
@@ -338,7 +339,7 @@ static enum group_outcome serve(struct consumer_member *m, struct group_consumer
         return outcome;
     h->member_id = m->m.id;
     h->member_epoch = m->epoch;
-    h->heartbeat_ms = consumer_times(g).heartbeat_ms;
+    h->heartbeat_ms = times.heartbeat_ms;
     bool names_all = h->topics_count >= 0 || h->regex.len >= 0;
     bool full = h->epoch == 0 || (h->rebalance_ms != -1 && names_all && h->owned_count >= 0);
     h->has_assignment = full || reassigned;
