@@ -2,7 +2,6 @@
 another coordinator (16) and then goes."""
 
 import threading
-import time
 
 from kwire import Conn
 from server import Server
@@ -15,7 +14,7 @@ class Member(threading.Thread):
 
     def __init__(self, bootstrap, group):
         super().__init__(daemon=True)
-        self.conn, self.group, self.codes = Conn(bootstrap, timeout=20), group, set()
+        self.conn, self.codes, self.answered = Conn(bootstrap, timeout=20), set(), threading.Event()
         protocols = [{"name": "range", "meta": b""}]
         join = {"group": group, "session": 30000, "rebalance": 30000, "member": "", "ptype": "consumer", "protos": protocols}
         joined = self.conn.rq("JoinGroup", 2, join)
@@ -26,6 +25,7 @@ class Member(threading.Thread):
     def run(self):
         while isinstance(answer := self.conn.rq("Heartbeat", 2, self.who), dict):
             self.codes.add(answer["err"])
+            self.answered.set()
         self.ending = answer
         self.conn.close()
 
@@ -35,8 +35,7 @@ def test_heartbeats_that_are_under_way_when_the_server_ends_are_good_and_no_othe
         members = [Member(server.bootstrap, f"ends-{number}") for number in range(MEMBERS)]
         for member in members:
             member.start()
-        while not all(member.codes for member in members):
-            time.sleep(0.01)
+        assert all(member.answered.wait(20) for member in members)
         server.stop()
         for member in members:
             member.join(20)
