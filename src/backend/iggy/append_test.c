@@ -3,7 +3,6 @@
 #include "backend/iggy/producers.h"
 #include "base/clock.h"
 #include "iggy/errors.h"
-#include "net/loop.h"
 #include "testing/test.h"
 
 static struct bridge_rig rig;
@@ -406,17 +405,11 @@ TEST(a_stop_ends_what_is_under_way_and_what_waits) { /* A-9 */
         turn_begin(&rig, 0, &turns[i], start_append);
     }
     fake_expect(&rig.server, IGGY_CMD_send_messages, SENDS_MAX);
-    iggy_backend_stop(rig.backend);
+    rig_stop(&rig);
     for (size_t i = 0; i < COUNT_OF(turns); i++) {
         turn_end(&turns[i]);
         CHECK_EQ(turns[i].append.parts[0].status, i < SENDS_MAX ? ST_TIMED_OUT : ST_UNAVAILABLE);
     }
     fake_expect_conns(&rig.server, 0);
-    struct backend *b = rig.backend;
-    rig.backend = NULL; /* it has stopped */
-    work_stop();
-    loop_stop(rig.loops[0]);
-    iggy_backend_free(b);
-    CHECK_EQ(work_start(1), ST_OK);
     rig_close(&rig);
 }

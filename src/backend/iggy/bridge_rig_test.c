@@ -55,9 +55,14 @@ void rig_open(struct bridge_rig *rig, struct rig_options options) {
     rig_begin(rig);
 }
 
+void rig_stop(struct bridge_rig *rig) {
+    iggy_backend_stop(rig->backend);
+    rig->stopped = true;
+}
+
 void rig_close(struct bridge_rig *rig) {
-    if (rig->backend)
-        iggy_backend_stop(rig->backend);
+    if (rig->backend && !rig->stopped)
+        rig_stop(rig);
     work_stop();
     for (int i = 0; i < rig->loops_count; i++) {
         loop_stop(rig->loops[i]);

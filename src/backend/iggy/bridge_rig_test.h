@@ -26,6 +26,7 @@ struct bridge_rig {
     struct iggy_backend_settings settings;
     struct backend *backend;
     struct bridge *bridge;
+    bool stopped;
     struct arena arena; /* of calls: the loops take from it */
     struct arena made;  /* of what the test makes */
 };
@@ -33,6 +34,7 @@ struct bridge_rig {
 void rig_prepare(struct bridge_rig *rig, struct rig_options options); /* all but the backend */
 void rig_begin(struct bridge_rig *rig);                               /* the backend, and the loops run */
 void rig_open(struct bridge_rig *rig, struct rig_options options);    /* both */
+void rig_stop(struct bridge_rig *rig); /* the backend, before rig_close does; its loops go on */
 void rig_close(struct bridge_rig *rig);
 
 /* One call of the backend; all begin with an op. */

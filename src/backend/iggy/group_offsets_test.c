@@ -5,7 +5,6 @@
 #include "backend/iggy/view.h"
 #include "base/clock.h"
 #include "iggy/errors.h"
-#include "net/loop.h"
 #include "testing/test.h"
 
 #define SOON_MS  200
@@ -611,17 +610,11 @@ TEST(commits_that_wait_end_when_the_gateway_does) {
         turn_begin(&rig, 0, &turns[i], start_commit);
     }
     fake_expect(&rig.server, IGGY_CMD_store_consumer_offset, 3);
-    iggy_backend_stop(rig.backend);
+    rig_stop(&rig);
     for (int i = 0; i < 3; i++) {
         turn_end(&turns[i]);
         CHECK_EQ(parts[i].status, ST_UNAVAILABLE);
     }
     fake_expect_conns(&rig.server, 0);
-    struct backend *b = rig.backend;
-    rig.backend = NULL; /* it has stopped */
-    work_stop();
-    loop_stop(rig.loops[0]);
-    iggy_backend_free(b);
-    CHECK_EQ(work_start(1), ST_OK);
     rig_close(&rig);
 }

@@ -1,7 +1,6 @@
 #include "backend/iggy/reader_test.h"
 #include "base/clock.h"
 #include "iggy/errors.h"
-#include "net/loop.h"
 #include "testing/test.h"
 
 #define LONG_MS  20000
@@ -435,7 +434,7 @@ TEST(a_stop_ends_waits) { /* A-9 */
         reader_watch_begin(&reader, 1, 2 * LONG_MS);
         if (v == 0)
             fake_expect_waiting(&rig.server, 1);
-        iggy_backend_stop(rig.backend);
+        rig_stop(&rig);
         if (v == 0)
             CHECK_EQ(reader_watch_end(&reader), ST_OK);
         else
@@ -445,12 +444,6 @@ TEST(a_stop_ends_waits) { /* A-9 */
         reader_run(&reader);
         CHECK_EQ(reader.parts[0].status, ST_UNAVAILABLE);
         reader_release(&reader);
-        struct backend *b = rig.backend;
-        rig.backend = NULL; /* it has stopped */
-        work_stop();
-        loop_stop(rig.loops[0]);
-        iggy_backend_free(b);
-        CHECK_EQ(work_start(1), ST_OK);
         rig_close(&rig);
     }
 }
