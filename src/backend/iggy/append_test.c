@@ -336,17 +336,27 @@ TEST(a_connection_lost_in_a_send_leaves_its_outcome_open) { /* F, D1-34; 0.11 ha
     rig_close(&rig);
 }
 
-/* Two numbered batches have gone to a server of 0.11, which answers the second one first. */
-static void answer_second_first(struct turn turns[2]) {
-    rig_open(&rig, (struct rig_options){.version = IGGY_0_11});
+static struct bytes numbered(int32_t sequence) {
+    return rig_batch(&rig, (struct batch_want){.letter = 'a', .producer_id = 7, .sequence = sequence});
+}
+
+/* Two numbered batches have come to the server, which has answered neither. first_ms: until the first is waited for. */
+static void send_two(struct turn turns[2], uint32_t version, int64_t first_ms) {
+    rig_open(&rig, (struct rig_options){.version = version});
     fake_add_topic(&rig.server, "kafka", "t", 1);
     fake_hold(&rig.server, IGGY_CMD_send_messages);
     for (int i = 0; i < 2; i++) {
-        append_of(&rig, &turns[i], "t",
-                  rig_batch(&rig, (struct batch_want){.letter = 'a', .producer_id = 7, .sequence = i}));
+        append_of(&rig, &turns[i], "t", numbered(i));
+        if (i == 0 && first_ms > 0)
+            turns[i].append.deadline_ms = clock_ms() + first_ms;
         turn_begin(&rig, 0, &turns[i], start_append);
     }
     fake_expect(&rig.server, IGGY_CMD_send_messages, 2);
+}
+
+/* Of 0.11 the second one is answered first. */
+static void answer_second_first(struct turn turns[2]) {
+    send_two(turns, IGGY_0_11, 0);
     fake_let_go_last(&rig.server);
 }
 
@@ -371,6 +381,29 @@ TEST(a_batch_that_is_stored_is_not_acknowledged_when_one_before_it_fails_later) 
         CHECK_EQ(turns[i].append.parts[0].status, ST_TIMED_OUT);
     }
     rig_close(&rig);
+}
+
+/* G-6, the server looks at the numbers: the second is stored only behind the first, whichever outcome is known earlier. */
+static void check_third_follows(bool second_first) {
+    struct turn turns[2];
+    send_two(turns, IGGY_0_12_2, 300);
+    if (second_first)
+        fake_let_go_last(&rig.server);
+    turn_end(&turns[0]);
+    CHECK_EQ(turns[0].append.parts[0].status, ST_TIMED_OUT);
+    fake_let_go(&rig.server);
+    turn_end(&turns[1]);
+    CHECK_EQ(turns[1].append.parts[0].status, ST_OK);
+    CHECK_EQ(append_run(&rig, "t", numbered(2)), ST_OK);
+    rig_close(&rig);
+}
+
+TEST(a_batch_that_is_stored_shows_that_one_without_an_answer_is) {
+    check_third_follows(false);
+}
+
+TEST(a_batch_that_was_stored_shows_that_one_without_an_answer_is) {
+    check_third_follows(true);
 }
 
 TEST(a_session_that_can_be_taken_along_sends_again_and_stores_once) { /* 0.12 */

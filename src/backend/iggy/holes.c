@@ -84,8 +84,7 @@ void holes_note(struct holes *h, const struct backend_append_part *part, bool st
     } else if (!stored && !is_before(hole->sequence, first)) {
         hole->sequence = first;
         hole->until_ms = now_ms + HOLE_MS;
-    } else if (stored && hole &&
-               (!known || (!is_before(hole->sequence, first) && is_before(hole->sequence, end)))) {
+    } else if (stored && hole && (!known || is_before(hole->sequence, end))) {
         hole_fill(h, hole);
     }
 }

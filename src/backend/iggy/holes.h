@@ -1,7 +1,8 @@
 /*
  * Numbered batches that are missing. A client that numbers its batches (an idempotent producer) takes a batch without an answer for stored
  * as soon as a later one of the partition is acknowledged, since Kafka would have refused that one. So when a batch has failed, those behind
- * it are not acknowledged before it comes again, whether or not the Iggy server looks at the numbers (G-6). On one loop.
+ * it are not acknowledged before it comes again (G-6), unless the Iggy server has looked at their numbers: then it has that one, too. On one
+ * loop.
  *
  * Those behind it are under way when it fails, or soon come. It is forgotten later: it may have come again on another loop, with another
  * connection of its client, and would refuse all that this client sends here.
@@ -16,7 +17,7 @@
 
 struct holes;
 
-/* What became of a part with one batch; nothing is noted of one that isn't numbered. */
+/* What became of a part with one batch; nothing is noted of one that isn't numbered. With one that is stored all before it are. */
 void holes_note(struct holes *h, const struct backend_append_part *part, bool stored, int64_t now_ms);
 
 /* Whether a batch before this one is missing. */

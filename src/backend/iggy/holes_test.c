@@ -67,6 +67,17 @@ TEST(what_is_behind_a_failed_batch_waits_until_it_comes_again) {
     close_holes(h);
 }
 
+TEST(what_is_before_a_stored_batch_is_not_missing) {
+    struct holes *h = open_holes();
+    note(h, 10, false);
+    note(h, 20, true); /* by a server that has looked at the numbers */
+    CHECK(!before(h, 30));
+    note(h, 40, false);
+    note(h, 30, true);
+    CHECK(before(h, 50));
+    close_holes(h);
+}
+
 TEST(a_newer_epoch_knows_nothing_of_failed_batches) {
     struct holes *h = open_holes();
     note(h, 10, false);

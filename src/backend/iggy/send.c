@@ -379,11 +379,6 @@ static void send_wait_for_others(struct send *s) {
     producer_flush(p);
 }
 
-/* G-6: of one that is stored: whether that isn't known of one before it. Where the server looks at the numbers it is. */
-static bool send_is_early(const struct send *s) {
-    return !s->with_producer && send_follows_another(s);
-}
-
 static void send_on_answer(struct op *op) {
     struct send *s = container_of(op, struct send, request.op);
     s->producer->sent_count--;
@@ -396,7 +391,7 @@ static void send_on_answer(struct op *op) {
         return;
     }
     enum status st = bridge_status(&s->request, IGGY_CALL_SEND);
-    if (!st && send_is_early(s))
+    if (!st && send_follows_another(s)) /* G-6 */
         s->phase = SEND_EARLY;
     else
         send_settle(s, st);
