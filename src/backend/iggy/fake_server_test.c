@@ -28,7 +28,9 @@ void *fake_take(size_t size) {
     return memory ? memory : mem_take(size);
 }
 
-static void write_all(int fd, const uint8_t *data, size_t len) {
+static void write_all(const struct fake_server *f, int fd, const uint8_t *data, size_t len) {
+    if (f->silent)
+        return;
     for (size_t at = 0; at < len;) {
         ssize_t n = send(fd, data + at, len - at, MSG_NOSIGNAL);
         if (n <= 0)
@@ -61,7 +63,7 @@ static void answer(struct fake_server *f, int conn, const struct iggy_request_he
     uint8_t *out = fake_take(h.frame.size);
     iggy_header_encode(&h, out);
     wbuf_flatten(&body, out + IGGY_HEADER_BYTES);
-    write_all(f->conns[conn].fd, out, h.frame.size);
+    write_all(f, f->conns[conn].fd, out, h.frame.size);
     mem_free(out);
     wbuf_release(&body);
 }
@@ -72,7 +74,7 @@ static void evict(struct fake_server *f, int conn, uint8_t reason) {
         .frame = {.kind = IGGY_EVICTION, .size = sizeof out},
         .eviction = {.reason = reason, .protocol_min = f->version, .protocol_max = f->version}};
     iggy_header_encode(&h, out);
-    write_all(f->conns[conn].fd, out, sizeof out);
+    write_all(f, f->conns[conn].fd, out, sizeof out);
 }
 
 /* ---- what it knows ---- */
@@ -192,8 +194,13 @@ static void on_login(struct fake_call *c) {
         return;
     }
     struct iggy_login_res res = {
-        .session = SESSION, .protocol = c->f->version, .server_version = STR("fake")};
+        .session = SESSION + c->f->era, .protocol = c->f->version, .server_version = STR("fake")};
     fake_answer(c, 0, &res);
+}
+
+static void on_bind(struct fake_call *c) {
+    const struct iggy_bind_session_req *in = fake_decoded(c);
+    fake_answer(c, in->session == SESSION + c->f->era ? 0 : IGGY_ERR_STALE_CLIENT, NULL);
 }
 
 static void on_cluster(struct fake_call *c) {
@@ -335,6 +342,33 @@ static void on_create_partitions(struct fake_call *c) {
     fake_answer(c, t ? 0 : IGGY_ERR_TOPIC_ID_NOT_FOUND, NULL);
 }
 
+/* 0: it is the next one, or *repeated */
+static uint32_t numbers_check(struct fake_server *f, const struct fake_topic *t, uint32_t partition,
+                              const struct iggy_batch *batch, bool *repeated) {
+    struct fake_producer *p = f->producers;
+    const struct iggy_producer *in = &batch->producer;
+    while (p < &f->producers[f->producers_count] &&
+           (p->id != in->id || p->topic != t->id || p->partition != partition))
+        p++;
+    if (p == &f->producers[f->producers_count]) {
+        CHECK(f->producers_count < FAKE_PRODUCERS_MAX);
+        f->producers_count++;
+        *p = (struct fake_producer){.id = in->id, .topic = t->id, .partition = partition};
+    }
+    for (int i = 0; i < FAKE_REPEATS_MAX; i++)
+        if (p->first[i] == in->base_sequence && p->count[i] == batch->messages_count)
+            *repeated = true;
+    if (*repeated)
+        return 0;
+    if (in->base_sequence != p->next)
+        return IGGY_ERR_PRODUCER_SEQUENCE_OUT_OF_ORDER;
+    p->first[p->at] = p->next;
+    p->count[p->at] = batch->messages_count;
+    p->at = (p->at + 1) % FAKE_REPEATS_MAX;
+    p->next += batch->messages_count;
+    return 0;
+}
+
 static void on_send(struct fake_call *c) {
     struct fake_server *f = c->f;
     const struct iggy_send_messages_req *in = fake_decoded(c);
@@ -352,6 +386,13 @@ static void on_send(struct fake_call *c) {
     CHECK_EQ(batch.messages_count, in->target.messages_count);
     iggy_messages_init(&it, &batch);
     CHECK_EQ(iggy_messages_next(&it, &first), ST_OK);
+    bool repeated = false;
+    uint32_t code =
+        f->checks_numbers && batch.producer.present ? numbers_check(f, t, partition, &batch, &repeated) : 0;
+    if (code || repeated) {
+        fake_answer(c, code, NULL);
+        return;
+    }
     CHECK(f->sends_count < FAKE_SENDS_MAX);
     f->sends[f->sends_count++] = (struct fake_send){.conn = f->conns[c->conn].serial,
                                                     .topic = t->id,
@@ -374,6 +415,7 @@ static const struct {
     void (*run)(struct fake_call *c);
 } commands[] = {
     {IGGY_CMD_login_password, on_login},
+    {IGGY_CMD_bind_session, on_bind},
     {IGGY_CMD_get_cluster_metadata, on_cluster},
     {IGGY_CMD_get_stream, on_get_stream},
     {IGGY_CMD_create_stream, on_create_stream},
@@ -438,7 +480,7 @@ static void run(struct fake_server *f, int conn, const struct iggy_request_heade
     if (fn)
         fn(&c);
     else
-        fake_answer(&c, 0, NULL); /* a ping, a bind of the session, a farewell */
+        fake_answer(&c, 0, NULL); /* a ping, a farewell */
     arena_release(&c.a);
 }
 
@@ -629,6 +671,19 @@ void fake_let_go_last(struct fake_server *f) {
     CHECK(f->held_count > 0);
     fake_run(f, &f->held[--f->held_count], false);
     fake_unlock(f);
+}
+
+void fake_decide(struct fake_server *f, int held, enum fake_fate fate, uint32_t code) {
+    struct fake_held h = f->held[held];
+    memmove(&f->held[held], &f->held[held + 1], (size_t)(--f->held_count - held) * sizeof h);
+    if (fate != FAKE_REFUSED) {
+        f->silent = fate != FAKE_DONE;
+        fake_run(f, &h, false);
+        f->silent = false;
+    }
+    if ((fate == FAKE_REFUSED || fate == FAKE_UNCERTAIN) && h.conn >= 0)
+        answer(f, h.conn, &h.header, code, NULL);
+    mem_free(h.body);
 }
 
 void fake_wait_for_change(struct fake_server *f) {

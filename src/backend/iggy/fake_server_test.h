@@ -21,6 +21,8 @@
 #define FAKE_HELD_MAX       256
 #define FAKE_GROUPS_MAX     256
 #define FAKE_OFFSETS_MAX    512
+#define FAKE_PRODUCERS_MAX  16
+#define FAKE_REPEATS_MAX    5
 #define FAKE_CODES_MAX      700 /* of commands */
 
 struct fake_conn {
@@ -75,6 +77,16 @@ struct fake_send {
     uint8_t first; /* of the first message's payload */
 };
 
+/* What is known of who numbers the messages of a partition. */
+struct fake_producer {
+    uint64_t id;
+    uint32_t topic, partition;
+    uint32_t next;                    /* sequence */
+    uint32_t first[FAKE_REPEATS_MAX]; /* of its last batches */
+    uint32_t count[FAKE_REPEATS_MAX];
+    int at;
+};
+
 /* A request whose answer waits. */
 struct fake_held {
     int conn;
@@ -120,6 +132,12 @@ struct fake_server {
     uint32_t fail_code;  /* ... is refused with this code; 0: hung up on */
     int fail_times;      /* so many times */
     bool forgets_offset; /* sends are answered without a confirmation, as duplicates are */
+    bool silent;         /* what is done is not answered */
+    bool
+        checks_numbers; /* of producers: what comes twice is stored once, and what doesn't follow is refused */
+    struct fake_producer producers[FAKE_PRODUCERS_MAX];
+    int producers_count;
+    uint64_t era; /* sessions of earlier ones are not known any more */
     struct fake_held held[FAKE_HELD_MAX];
     int held_count;
 };
@@ -135,6 +153,15 @@ void fake_refuse(struct fake_server *f, uint32_t command, uint32_t code, int tim
 void fake_hold(struct fake_server *f, uint32_t command);
 void fake_let_go(struct fake_server *f);      /* answer what waits, and hold no more */
 void fake_let_go_last(struct fake_server *f); /* answer what came last, before what waits longer */
+
+/* With the lock held: what becomes of one whose answer waits. */
+enum fake_fate {
+    FAKE_DONE,     /* and answered */
+    FAKE_UNHEARD,  /* done, and not answered: before a hang-up */
+    FAKE_REFUSED,  /* with a code */
+    FAKE_UNCERTAIN /* done, and answered with a code */
+};
+void fake_decide(struct fake_server *f, int held, enum fake_fate fate, uint32_t code);
 
 /* Until so many requests of the command have come, held ones too. */
 void fake_expect(struct fake_server *f, uint32_t command, int count);

@@ -20,6 +20,7 @@ struct hole {
     struct line line;
     int16_t epoch;
     uint32_t sequence; /* the batch that begins here is missing */
+    uint32_t end;      /* of those that have failed: the last one's */
     int64_t until_ms;
 };
 
@@ -53,8 +54,22 @@ static bool is_before(uint32_t a, uint32_t b) {
     return a != b && ((b - a) & SEQUENCE_MASK) < SEQUENCE_HALF;
 }
 
-static void hole_fill(struct holes *h, struct hole *hole) {
-    *hole = h->all[--h->count];
+/* One more has failed. */
+static void hole_widen(struct hole *hole, uint32_t first, uint32_t end, int64_t now_ms) {
+    if (!is_before(hole->sequence, first)) {
+        hole->sequence = first;
+        hole->until_ms = now_ms + HOLE_MS;
+    }
+    if (is_before(hole->end, end))
+        hole->end = end;
+}
+
+/* All before end is stored. */
+static void hole_fill(struct holes *h, struct hole *hole, uint32_t end) {
+    if (is_before(hole->sequence, end))
+        hole->sequence = end;
+    if (!is_before(hole->sequence, hole->end))
+        *hole = h->all[--h->count];
 }
 
 static struct hole *hole_take(struct holes *h) {
@@ -80,12 +95,11 @@ void holes_note(struct holes *h, const struct backend_append_part *part, bool st
     bool known = hole_is_of(hole, &batch, now_ms);
     if (!stored && !known) {
         hole = hole ? hole : hole_take(h);
-        *hole = (struct hole){line, batch.producer_epoch, first, now_ms + HOLE_MS};
-    } else if (!stored && !is_before(hole->sequence, first)) {
-        hole->sequence = first;
-        hole->until_ms = now_ms + HOLE_MS;
-    } else if (stored && hole && (!known || is_before(hole->sequence, end))) {
-        hole_fill(h, hole);
+        *hole = (struct hole){line, batch.producer_epoch, first, end, now_ms + HOLE_MS};
+    } else if (!stored) {
+        hole_widen(hole, first, end, now_ms);
+    } else if (hole) {
+        hole_fill(h, hole, known ? end : hole->end);
     }
 }
 

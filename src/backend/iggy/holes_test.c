@@ -63,7 +63,23 @@ TEST(what_is_behind_a_failed_batch_waits_until_it_comes_again) {
     CHECK(before(h, 20));
     note(h, 10, true);
     CHECK(!before(h, 20));
+    CHECK(before(h, 30)); /* 20 has failed, too */
+    note(h, 20, true);
     CHECK(!before(h, 30));
+    CHECK(before(h, 40));
+    note(h, 30, true);
+    CHECK(!before(h, 40));
+    CHECK(!before(h, 50));
+    close_holes(h);
+}
+
+TEST(one_that_fails_again_is_missing_though_those_before_it_have_come) {
+    struct holes *h = open_holes();
+    note(h, 0, false);
+    note(h, 10, false);
+    note(h, 10, false);
+    note(h, 0, true);
+    CHECK(before(h, 20));
     close_holes(h);
 }
 

@@ -368,11 +368,16 @@ static void send_reroute(struct send *s) {
 static bool send_is_ahead(const struct send *s) {
     const struct iggy_request *r = &s->request;
     return r->op.status == ST_OK && r->code == IGGY_ERR_PRODUCER_SEQUENCE_OUT_OF_ORDER &&
-           now_of(s) < deadline_of(s) && send_follows_another(s);
+           send_follows_another(s);
 }
 
+/* What the server says of its number holds no longer when those before it have come. */
 static void send_wait_for_others(struct send *s) {
     struct producer *p = s->producer;
+    if (now_of(s) >= deadline_of(s)) {
+        send_end(s, ST_TIMED_OUT);
+        return;
+    }
     iggy_request_release(&s->request);
     s->phase = SEND_READY;
     p->draining = p->sent_count + p->rerouted_count > 0;
