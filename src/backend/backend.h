@@ -167,6 +167,8 @@ enum backend_format {
  *      format        of the records. FORMAT_IGGY: one batch that the caller has checked as sent (iggy_batch_check); partition, offset and
  *                    append time are filled in
  *      deadline_ms   monotonic; what isn't stored by then ends with ST_TIMED_OUT
+ *      connection    of the client, a number that no other one of the loop has ever had; 0: of no client. What is new in a connection comes from
+ *                    somebody who knows what has failed in the one before
  *      status        ST_OK: append it; anything else: leave this part alone
  *      durable       acks -1: answered when it is as safe as the backend's settings make it
  * out  status        ST_OK            stored
@@ -201,6 +203,7 @@ struct backend_append {
     bool durable;
     bool zstd_allowed;
     int64_t deadline_ms;
+    uint64_t connection;
     void *backend_use;
 };
 

@@ -134,6 +134,10 @@ bool request_has_client(const struct request *r) {
     return r->session->conn != NULL;
 }
 
+uint64_t request_connection(const struct request *r) {
+    return r->session->number;
+}
+
 int64_t request_rtt_us(const struct request *r) {
     return r->session->conn ? conn_rtt_us(r->session->conn) : 0;
 }

@@ -61,6 +61,9 @@ void request_close(struct request *r, const char *why);
 /* False: nobody is there to read an answer. */
 bool request_has_client(const struct request *r);
 
+/* Its connection: a number that no other one of the loop has ever had; 1.. */
+uint64_t request_connection(const struct request *r);
+
 /* How far the client is: conn_rtt_us; 0 also when it has gone. */
 int64_t request_rtt_us(const struct request *r);
 

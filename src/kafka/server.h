@@ -33,6 +33,7 @@ struct kafka {
 struct kafka_loop {
     struct kafka *kafka;
     struct link sessions;
+    uint64_t sessions_opened; /* ever */
     struct op stop;
 };
 #endif

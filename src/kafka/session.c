@@ -39,6 +39,7 @@ static struct kafka_loop *session_loop(struct kafka *k, struct loop *loop) {
 
 static void session_on_open(struct conn *c) {
     struct kafka *k = listener_user(c);
+    struct kafka_loop *here = session_loop(k, conn_loop(c));
     struct session *s = mem_take_zeroed(1, sizeof *s);
     if (!s) {
         conn_close(c);
@@ -46,8 +47,9 @@ static void session_on_open(struct conn *c) {
     }
     s->kafka = k;
     s->conn = c;
+    s->number = ++here->sessions_opened;
     list_init(&s->requests);
-    list_push_tail(&session_loop(k, conn_loop(c))->sessions, &s->link);
+    list_push_tail(&here->sessions, &s->link);
     conn_set_user(c, s);
 }
 

@@ -13,6 +13,7 @@
 struct session {
     struct kafka *kafka;
     struct conn *conn; /* NULL once it has closed; the session stays until its last request has ended */
+    uint64_t number;   /* no other one of the loop has ever had it; 1.. */
     struct link requests;
     struct link link; /* in kafka_loop.sessions */
     int32_t in_flight;

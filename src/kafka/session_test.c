@@ -30,6 +30,7 @@ struct held_backend {
     struct backend_watch *watch;
     int64_t read_bytes; /* that a read says to have found */
     enum status append_status;
+    _Atomic uint64_t connection; /* of the last append */
     _Atomic int appends_seen, topics_seen, reads_seen, watches_seen, cancels_seen;
 };
 
@@ -49,6 +50,7 @@ static void held_append(struct backend *b, struct backend_append *a) {
     (void)b;
     op_start(&a->op, NULL);
     atomic_fetch_add(&held.appends_seen, 1);
+    atomic_store(&held.connection, a->connection);
     if (held.hold_appends)
         held.held[held.held_count++] = a;
     else
@@ -673,6 +675,27 @@ TEST(an_appended_part_answers_its_offsets) { /* D1-20, D1-21 */
     read_answer(rig.fd, &answer);
     CHECK_EQ(answer.len, sizeof want);
     CHECK_MEM(answer.bytes, want, sizeof want);
+    rig_close(&rig);
+}
+
+static uint64_t connection_of_produce(int fd) {
+    send_produce(fd, 7, 1, 1);
+    read_answer(fd, &answer);
+    return atomic_load(&held.connection);
+}
+
+TEST(an_append_says_which_connection_it_comes_from) { /* G-6 */
+    struct rig rig;
+    rig_open(&rig, 16, true);
+    int other = rig_connect(&rig);
+    uint64_t one = connection_of_produce(rig.fd), two = connection_of_produce(other);
+    CHECK(one != 0 && two != 0 && one != two);
+    CHECK_EQ(connection_of_produce(rig.fd), one);
+    close(other);
+    int third = rig_connect(&rig);
+    uint64_t three = connection_of_produce(third);
+    CHECK(three != one && three != two);
+    close(third);
     rig_close(&rig);
 }
 

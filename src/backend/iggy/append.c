@@ -17,8 +17,9 @@ static void state_finish_one(struct append_state *state) {
 }
 
 void producer_slot_end(struct append_slot *slot, enum status st) {
-    holes_note(producers_holes(slot->state->producer->loop->producers), slot->part, st == ST_OK,
-               loop_now_ms(slot->state->producer->loop->loop));
+    const struct bridge_loop *l = slot->state->producer->loop;
+    holes_note(producers_holes(l->producers), slot->state->call->connection, slot->part, st == ST_OK,
+               loop_now_ms(l->loop));
     slot->part->status = st;
     if (st)
         slot->part->base_offset = -1;
@@ -57,7 +58,7 @@ static void append_fail(struct bridge_loop *l, struct backend_append *a, enum st
         if (a->parts[i].status)
             continue;
         a->parts[i].status = st;
-        holes_note(producers_holes(l->producers), &a->parts[i], false, loop_now_ms(l->loop));
+        holes_note(producers_holes(l->producers), a->connection, &a->parts[i], false, loop_now_ms(l->loop));
     }
     op_complete(&a->op, ST_OK);
 }

@@ -11,6 +11,7 @@
 
 /* Whose batches. */
 struct line {
+    uint64_t connection;
     int64_t producer_id;
     uint64_t topic; /* a hash of its name, or of its id where the client goes by that */
     int32_t partition;
@@ -30,10 +31,12 @@ struct holes {
 };
 
 /* False: the batch isn't numbered, or none. */
-static bool line_of(const struct backend_append_part *part, struct line *line, struct batch *batch) {
+static bool line_of(uint64_t connection, const struct backend_append_part *part, struct line *line,
+                    struct batch *batch) {
     if (batch_read(part->records, batch) || batch->producer_id < 0 || batch->base_sequence < 0)
         return false;
-    *line = (struct line){.producer_id = batch->producer_id, .partition = part->partition};
+    *line = (struct line){
+        .connection = connection, .producer_id = batch->producer_id, .partition = part->partition};
     if (part->topic.len >= 0)
         line->topic = XXH3_64bits(part->topic.ptr, (size_t)part->topic.len);
     else
@@ -44,7 +47,8 @@ static bool line_of(const struct backend_append_part *part, struct line *line, s
 static const struct hole *hole_find(const struct holes *h, const struct line *line) {
     for (int32_t i = 0; i < h->count; i++) {
         const struct line *l = &h->all[i].line;
-        if (l->producer_id == line->producer_id && l->topic == line->topic && l->partition == line->partition)
+        if (l->connection == line->connection && l->producer_id == line->producer_id &&
+            l->topic == line->topic && l->partition == line->partition)
             return &h->all[i];
     }
     return NULL;
@@ -84,10 +88,11 @@ static bool hole_is_of(const struct hole *hole, const struct batch *batch, int64
     return hole && hole->epoch == batch->producer_epoch && now_ms < hole->until_ms;
 }
 
-void holes_note(struct holes *h, const struct backend_append_part *part, bool stored, int64_t now_ms) {
+void holes_note(struct holes *h, uint64_t connection, const struct backend_append_part *part, bool stored,
+                int64_t now_ms) {
     struct line line;
     struct batch batch;
-    if ((stored && h->count == 0) || !line_of(part, &line, &batch))
+    if ((stored && h->count == 0) || !line_of(connection, part, &line, &batch))
         return;
     struct hole *hole = (struct hole *)(uintptr_t)hole_find(h, &line);
     uint32_t first = (uint32_t)batch.base_sequence;
@@ -103,10 +108,11 @@ void holes_note(struct holes *h, const struct backend_append_part *part, bool st
     }
 }
 
-bool holes_before(const struct holes *h, const struct backend_append_part *part, int64_t now_ms) {
+bool holes_before(const struct holes *h, uint64_t connection, const struct backend_append_part *part,
+                  int64_t now_ms) {
     struct line line;
     struct batch batch;
-    if (h->count == 0 || !line_of(part, &line, &batch))
+    if (h->count == 0 || !line_of(connection, part, &line, &batch))
         return false;
     const struct hole *hole = hole_find(h, &line);
     return hole_is_of(hole, &batch, now_ms) && is_before(hole->sequence, (uint32_t)batch.base_sequence);

@@ -30,11 +30,11 @@ static struct numbered n;
 static int64_t now_ms;
 
 static void note(struct holes *h, int32_t sequence, bool stored) {
-    holes_note(h, ten_from(&n, 7, 0, sequence), stored, now_ms);
+    holes_note(h, 1, ten_from(&n, 7, 0, sequence), stored, now_ms);
 }
 
 static bool before(struct holes *h, int32_t sequence) {
-    return holes_before(h, ten_from(&n, 7, 0, sequence), now_ms);
+    return holes_before(h, 1, ten_from(&n, 7, 0, sequence), now_ms);
 }
 
 static struct holes *open_holes(void) {
@@ -97,12 +97,12 @@ TEST(what_is_before_a_stored_batch_is_not_missing) {
 TEST(a_newer_epoch_knows_nothing_of_failed_batches) {
     struct holes *h = open_holes();
     note(h, 10, false);
-    CHECK(!holes_before(h, ten_from(&n, 7, 1, 20), now_ms));
-    holes_note(h, ten_from(&n, 7, 1, 0), true, now_ms);
+    CHECK(!holes_before(h, 1, ten_from(&n, 7, 1, 20), now_ms));
+    holes_note(h, 1, ten_from(&n, 7, 1, 0), true, now_ms);
     CHECK(!before(h, 20));
     note(h, 10, false);
-    holes_note(h, ten_from(&n, 7, 1, 0), false, now_ms);
-    CHECK(holes_before(h, ten_from(&n, 7, 1, 10), now_ms));
+    holes_note(h, 1, ten_from(&n, 7, 1, 0), false, now_ms);
+    CHECK(holes_before(h, 1, ten_from(&n, 7, 1, 10), now_ms));
     CHECK(!before(h, 20));
     close_holes(h);
 }
@@ -110,21 +110,30 @@ TEST(a_newer_epoch_knows_nothing_of_failed_batches) {
 TEST(other_producers_partitions_and_topics_don_t_wait) {
     struct holes *h = open_holes();
     note(h, 10, false);
-    CHECK(!holes_before(h, ten_from(&n, 8, 0, 20), now_ms));
+    CHECK(!holes_before(h, 1, ten_from(&n, 8, 0, 20), now_ms));
     struct backend_append_part *part = ten_from(&n, 7, 0, 20);
     part->partition = 1;
-    CHECK(!holes_before(h, part, now_ms));
+    CHECK(!holes_before(h, 1, part, now_ms));
     part->partition = 0;
     part->topic = STR("u");
-    CHECK(!holes_before(h, part, now_ms));
+    CHECK(!holes_before(h, 1, part, now_ms));
     part->topic = STR_NULL;
-    CHECK(!holes_before(h, part, now_ms));
-    holes_note(h, part, false, now_ms);
+    CHECK(!holes_before(h, 1, part, now_ms));
+    holes_note(h, 1, part, false, now_ms);
     part = ten_from(&n, 7, 0, 30);
     part->topic = STR_NULL;
-    CHECK(holes_before(h, part, now_ms));
+    CHECK(holes_before(h, 1, part, now_ms));
     part->id.b[3] = 1;
-    CHECK(!holes_before(h, part, now_ms));
+    CHECK(!holes_before(h, 1, part, now_ms));
+    close_holes(h);
+}
+
+TEST(a_new_connection_knows_nothing_of_failed_batches) {
+    struct holes *h = open_holes();
+    note(h, 10, false);
+    CHECK(!holes_before(h, 2, ten_from(&n, 7, 0, 20), now_ms));
+    holes_note(h, 2, ten_from(&n, 7, 0, 10), true, now_ms);
+    CHECK(before(h, 20));
     close_holes(h);
 }
 
@@ -140,12 +149,12 @@ TEST(numbers_of_batches_begin_again_after_the_greatest) {
 
 TEST(batches_without_a_number_are_not_looked_at) {
     struct holes *h = open_holes();
-    holes_note(h, ten_from(&n, -1, -1, -1), false, now_ms);
-    CHECK(!holes_before(h, ten_from(&n, -1, -1, -1), now_ms));
+    holes_note(h, 1, ten_from(&n, -1, -1, -1), false, now_ms);
+    CHECK(!holes_before(h, 1, ten_from(&n, -1, -1, -1), now_ms));
     struct backend_append_part none = {.topic = STR("t"), .records = BYTES_NULL};
-    holes_note(h, &none, false, now_ms);
+    holes_note(h, 1, &none, false, now_ms);
     note(h, 10, false);
-    CHECK(!holes_before(h, &none, now_ms));
+    CHECK(!holes_before(h, 1, &none, now_ms));
     close_holes(h);
 }
 
@@ -171,17 +180,17 @@ TEST(a_failed_batch_that_does_not_come_again_is_forgotten) {
 TEST(so_many_failed_batches_are_known_and_then_the_oldest_is_not) {
     struct holes *h = open_holes();
     for (int64_t id = 0; id < HOLES_MAX; id++)
-        holes_note(h, ten_from(&n, id, 0, 10), false, now_ms);
-    CHECK(holes_before(h, ten_from(&n, 0, 0, 20), now_ms));
+        holes_note(h, 1, ten_from(&n, id, 0, 10), false, now_ms);
+    CHECK(holes_before(h, 1, ten_from(&n, 0, 0, 20), now_ms));
     for (int64_t id = HOLES_MAX; id < HOLES_MAX + 5; id++)
-        holes_note(h, ten_from(&n, id, 0, 10), false, now_ms);
-    CHECK(holes_before(h, ten_from(&n, HOLES_MAX + 4, 0, 20), now_ms));
-    CHECK(!holes_before(h, ten_from(&n, 0, 0, 20), now_ms));
-    CHECK(!holes_before(h, ten_from(&n, 4, 0, 20), now_ms));
-    CHECK(holes_before(h, ten_from(&n, 5, 0, 20), now_ms));
+        holes_note(h, 1, ten_from(&n, id, 0, 10), false, now_ms);
+    CHECK(holes_before(h, 1, ten_from(&n, HOLES_MAX + 4, 0, 20), now_ms));
+    CHECK(!holes_before(h, 1, ten_from(&n, 0, 0, 20), now_ms));
+    CHECK(!holes_before(h, 1, ten_from(&n, 4, 0, 20), now_ms));
+    CHECK(holes_before(h, 1, ten_from(&n, 5, 0, 20), now_ms));
     for (int64_t id = 5; id < HOLES_MAX + 5; id++)
-        holes_note(h, ten_from(&n, id, 0, 10), true, now_ms);
+        holes_note(h, 1, ten_from(&n, id, 0, 10), true, now_ms);
     for (int64_t id = 0; id < HOLES_MAX + 5; id++)
-        CHECK(!holes_before(h, ten_from(&n, id, 0, 20), now_ms));
+        CHECK(!holes_before(h, 1, ten_from(&n, id, 0, 20), now_ms));
     close_holes(h);
 }

@@ -18,20 +18,23 @@
 #define ROUNDS    6
 #define BATCHES   40 /* of a line */
 #define IN_FLIGHT 5  /* max.in.flight.requests.per.connection */
-#define FAULTS    30 /* then the server does what it is asked for */
+#define FAULTS    40 /* then the server does what it is asked for */
 #define ROUND_MS  30000
 #define LINES     3
+#define LEFT_MAX  (LINES * IN_FLIGHT * FAULTS)
 
 /*
- * What a producer sends to a partition. For all it knows, batches below acked are stored; those below taken have been answered. Draining: one
- * has failed, so the others in flight are waited for, and then all goes again from acked on.
+ * What a producer sends to a partition, in a connection. For all it knows, batches below acked are stored; those below taken have been answered.
+ * Draining: one has failed, so the others in flight are waited for, and then all goes again from acked on.
  */
 struct line {
     int64_t producer_id;
     int32_t partition;
+    int loop; /* that has the connection */
+    uint64_t connection;
     struct bytes batch[BATCHES];
     int32_t first[BATCHES + 1]; /* number of a batch's first record */
-    struct turn turn[BATCHES];
+    struct turn *turn[BATCHES];
     int acked, taken, sent;
     bool draining;
 };
@@ -40,6 +43,10 @@ struct simulation {
     struct bridge_rig rig;
     uint32_t version, random, seed;
     struct line lines[LINES];
+    struct arena arenas[2]; /* of the loops' calls */
+    uint64_t connections;
+    struct turn *left[LEFT_MAX]; /* whose connection has gone, so that nobody hears of them */
+    int left_count;
     int faults_left;
     int64_t end_ms;
 };
@@ -76,21 +83,33 @@ static struct bytes records_of(const struct line *line, int32_t first, int32_t c
     return (struct bytes){copy, made.len};
 }
 
+static void line_connect(struct line *line) {
+    line->loop = (int)below(2);
+    line->connection = ++sim.connections;
+}
+
 static void line_open(struct line *line, int64_t producer_id, int32_t partition) {
     *line = (struct line){.producer_id = producer_id, .partition = partition};
+    line_connect(line);
     for (int i = 0; i < BATCHES; i++) {
         line->first[i + 1] = line->first[i] + 1 + (int32_t)below(3);
         line->batch[i] = records_of(line, line->first[i], line->first[i + 1] - line->first[i]);
     }
 }
 
+static void start_on_loop(struct backend *b, struct turn *turn) {
+    turn->append.arena = &sim.arenas[turn->op.loop == sim.rig.loops[1]];
+    backend_append(b, &turn->append);
+}
+
 static void line_send(struct line *line) {
-    struct turn *turn = &line->turn[line->sent];
+    struct turn *turn = arena_take(&sim.rig.made, sizeof *turn);
     append_of(&sim.rig, turn, "t", line->batch[line->sent]);
     turn->append.parts[0].partition = line->partition;
     turn->append.deadline_ms = clock_ms() + (below(8) == 0 ? 5 + below(60) : 500 + below(500));
-    turn_begin(&sim.rig, 0, turn, start_append);
-    line->sent++;
+    turn->append.connection = line->connection;
+    turn_begin(&sim.rig, line->loop, turn, start_on_loop);
+    line->turn[line->sent++] = turn;
 }
 
 static bool is_stored(const struct line *line, int32_t number) {
@@ -124,8 +143,8 @@ static void line_acked(struct line *line, int batch) {
 
 /* Answers come in the order of the requests. */
 static void line_take(struct line *line) {
-    while (line->taken < line->sent && sem_trywait(&line->turn[line->taken].ended) == 0) {
-        enum status st = line->turn[line->taken].append.parts[0].status;
+    while (line->taken < line->sent && sem_trywait(&line->turn[line->taken]->ended) == 0) {
+        enum status st = line->turn[line->taken]->append.parts[0].status;
         if (st == ST_OK)
             line_acked(line, line->taken);
         else if (st == ST_TIMED_OUT || st == ST_UNAVAILABLE ||
@@ -142,7 +161,20 @@ static void line_take(struct line *line) {
     }
 }
 
+/* What is under way goes on, and all that has no answer is sent again. */
+static void line_reconnect(struct line *line) {
+    for (; line->taken < line->sent; line->taken++)
+        sim.left[sim.left_count++] = line->turn[line->taken];
+    line->taken = line->sent = line->acked;
+    line->draining = false;
+    line_connect(line);
+}
+
 static void line_step(struct line *line) {
+    if (sim.faults_left > 0 && below(40) == 0) {
+        sim.faults_left--;
+        line_reconnect(line);
+    }
     if (below(2) == 0)
         line_take(line);
     if (!line->draining && line->sent < BATCHES && line->sent - line->taken < IN_FLIGHT && below(2) == 0)
@@ -236,7 +268,10 @@ static void check_stored_once(const struct line *line) {
 static void round_run(uint32_t version, uint32_t seed) {
     sim = (struct simulation){.version = version, .seed = seed, .random = seed, .faults_left = FAULTS};
     struct fake_server *f = &sim.rig.server;
-    rig_open(&sim.rig, (struct rig_options){.version = version, .sessions = (int32_t)below(3)});
+    rig_open(&sim.rig,
+             (struct rig_options){.version = version, .loops_count = 2, .sessions = (int32_t)below(3)});
+    for (size_t i = 0; i < COUNT_OF(sim.arenas); i++)
+        arena_init(&sim.arenas[i], NULL, 0, (size_t)16 << 20);
     fake_add_topic(f, "kafka", "t", LINES);
     fake_hold(f, IGGY_CMD_send_messages);
     f->checks_numbers = version >= IGGY_0_12_0;
@@ -251,10 +286,14 @@ static void round_run(uint32_t version, uint32_t seed) {
         if (clock_ms() > sim.end_ms)
             fail_msg("seed %u: no end", seed);
     }
+    for (int i = 0; i < sim.left_count; i++)
+        turn_end(sim.left[i]);
     if (is_0_12())
         for (int i = 0; i < LINES; i++)
             check_stored_once(&sim.lines[i]);
     rig_close(&sim.rig);
+    for (size_t i = 0; i < COUNT_OF(sim.arenas); i++)
+        arena_release(&sim.arenas[i]);
 }
 
 static uint32_t number_of(const char *name, uint32_t otherwise) {

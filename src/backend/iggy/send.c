@@ -51,7 +51,6 @@ static void send_end(struct send *s, enum status st) {
     iggy_request_release(&s->request);
     list_remove(&s->link);
     p->sends_count--;
-    p->draining = p->draining && p->sent_count + p->rerouted_count > 0;
     producers_send_give(p->loop->producers, s);
     producer_slot_end(slot, st);
     producer_flush(p);
@@ -275,7 +274,8 @@ static bool send_follows_another(const struct send *s) {
 
 /* G-6 */
 static bool send_misses_another(const struct send *s) {
-    return holes_before(producers_holes(s->producer->loop->producers), s->slot->part, now_of(s));
+    return holes_before(producers_holes(s->producer->loop->producers), s->slot->state->call->connection,
+                        s->slot->part, now_of(s));
 }
 
 /* One that came early and no longer does; NULL: none. */
@@ -289,6 +289,7 @@ static struct send *producer_early(const struct producer *p) {
 }
 
 void producer_flush(struct producer *p) {
+    p->draining = p->draining && p->sent_count + p->rerouted_count > 0;
     struct send *early = producer_early(p);
     if (early) {
         send_settle(early, ST_OK);
@@ -380,7 +381,7 @@ static void send_wait_for_others(struct send *s) {
     }
     iggy_request_release(&s->request);
     s->phase = SEND_READY;
-    p->draining = p->sent_count + p->rerouted_count > 0;
+    p->draining = true;
     producer_flush(p);
 }
 
@@ -396,10 +397,12 @@ static void send_on_answer(struct op *op) {
         return;
     }
     enum status st = bridge_status(&s->request, IGGY_CALL_SEND);
-    if (!st && send_follows_another(s)) /* G-6 */
+    if (!st && send_follows_another(s)) { /* G-6 */
         s->phase = SEND_EARLY;
-    else
+        producer_flush(s->producer);
+    } else {
         send_settle(s, st);
+    }
 }
 
 static void send_settle(struct send *s, enum status st) {

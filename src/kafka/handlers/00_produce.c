@@ -82,6 +82,7 @@ void produce_handle(struct request *r) {
     p->append.deadline_ms = r->arrived_ms + (waits ? in->timeout_ms : PRODUCE_WAIT_MS_MAX);
     p->append.durable = in->acks == -1;
     p->append.zstd_allowed = r->version >= ZSTD_FROM_VERSION;
+    p->append.connection = request_connection(r);
     p->append.arena = &r->arena;
     op_init(&p->append.op, r->loop, produce_on_stored);
 
