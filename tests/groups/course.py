@@ -55,12 +55,16 @@ class Course:
 
         self.each(step)
 
+    def _outage(self):
+        for group in self.groups:
+            group.ledger.outages += 1
+
     def interrupted(self, server, end, keeps_groups=False):
         """server ends (stop, or kill) and starts again. keeps_groups: it is not the one that knows the groups."""
         marks = {group: group.marks() for group in self.groups}
-        for group in self.groups:
-            group.ledger.outages += 1
+        self._outage()
         getattr(server, end)()
+        self._outage()  # of commits that began in between, too, it is not known whether the server has taken them
         server.start()
         if keeps_groups:
             self.each(lambda group: group.shared(f"after {end}"))

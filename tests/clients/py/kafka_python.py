@@ -11,7 +11,8 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from records import Record
 
-logging.basicConfig(level=logging.CRITICAL)
+logging.basicConfig(level=logging.CRITICAL, format="%(asctime)s %(name)s %(message)s")
+logging.getLogger("kafka.coordinator").setLevel(logging.INFO)  # what a member did, where one goes wrong
 SECONDS = 20
 
 
