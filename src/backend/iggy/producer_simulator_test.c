@@ -1,9 +1,9 @@
 /*
- * Idempotent producers, as librdkafka and the Java client are, before a server that does everything a server may: answers late, out of order (0.11)
- * or not at all, refuses, hangs up, forgets its sessions. What is acknowledged must be stored; a producer must never be told what ends it: 45 for
- * the batch that it takes for the next one. With 0.12 each batch is stored once, in order.
+ * Idempotent producers, as librdkafka and the Java client are, whose connections break, before a server that does everything a server may: answers
+ * late, out of order (0.11) or not at all, refuses, hangs up, forgets its sessions. What is acknowledged must be stored; a producer must never be
+ * told what ends it: 45 for the batch that it takes for the next one. With 0.12 each batch is stored once, in order (G-5, G-6).
  *
- * env: SIMULATOR_SEED (the first; a failure prints its own), SIMULATOR_ROUNDS (of each version)
+ * env: PRODUCER_SEED (the first; a failure prints its own), PRODUCER_ROUNDS (of each version)
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -302,7 +302,7 @@ static uint32_t number_of(const char *name, uint32_t otherwise) {
 }
 
 static void rounds_run(uint32_t version) {
-    uint32_t first = number_of("SIMULATOR_SEED", 1), count = number_of("SIMULATOR_ROUNDS", ROUNDS);
+    uint32_t first = number_of("PRODUCER_SEED", 1), count = number_of("PRODUCER_ROUNDS", ROUNDS);
     for (uint32_t i = 0; i < count; i++)
         round_run(version, first + i);
 }
