@@ -21,12 +21,11 @@ PARTITIONS = 3
 BATCH = 20
 
 
-def write(library, bootstrap, topic, acks, end, logs):
-    """Batches of numbered records until `end`; (complaints, batches acknowledged, refusals)."""
-    driver = clients.start(library, bootstrap, logs)
+def write(library, driver, topic, acks, end):
+    """Batches of numbered records until `end`, and one at least; (complaints, batches acknowledged, refusals)."""
     numbers, good, refused = [0] * PARTITIONS, 0, []
     try:
-        while time.monotonic() < end:
+        while time.monotonic() < end or good == 0 and len(refused) < 3:
             partition = (good + len(refused)) % PARTITIONS
             first = numbers[partition]
             numbers[partition] += BATCH
@@ -53,10 +52,11 @@ def test_other_libraries_lose_nothing_acknowledged(generation, tmp_path):
     with Bridge(generation, between=lambda address: Faults(address, SEED)) as bridge, concurrent.futures.ThreadPoolExecutor(len(LIBRARIES)) as pool:
         create(bridge.bootstrap, "t", PARTITIONS)
         acks = Acks()
-        end = time.monotonic() + SECONDS + 3  # the time that a JVM takes to come up
+        drivers = dict(zip(LIBRARIES, pool.map(lambda one: clients.start(one, bridge.bootstrap, str(tmp_path)), LIBRARIES)))
+        end = time.monotonic() + SECONDS
         bridge.proxy.begin(PLANS["everything"])
-        runs = {one: pool.submit(write, one, bridge.bootstrap, "t", acks, end, str(tmp_path)) for one in LIBRARIES}
-        time.sleep(SECONDS + 3)
+        runs = {one: pool.submit(write, one, driver, "t", acks, end) for one, driver in drivers.items()}
+        time.sleep(SECONDS)
         bridge.proxy.calm()
         complaints = []
         for library, run in runs.items():
