@@ -1,6 +1,7 @@
 #include "backend/iggy/bridge_rig_test.h"
 
 #include "base/clock.h"
+#include "base/le.h"
 #include "net/loop.h"
 #include "testing/test.h"
 
@@ -10,7 +11,6 @@
 void rig_prepare(struct bridge_rig *rig, struct rig_options o) {
     memset(rig, 0, sizeof *rig);
     fake_start(&rig->server, o.version ? o.version : IGGY_NEWEST);
-    arena_init(&rig->arena, NULL, 0, ARENA_MAX);
     arena_init(&rig->made, NULL, 0, ARENA_MAX);
     CHECK_EQ(work_start(3), ST_OK);
     CHECK_EQ(budget_new(INT64_C(1) << 30, &rig->budget), ST_OK);
@@ -21,8 +21,10 @@ void rig_prepare(struct bridge_rig *rig, struct rig_options o) {
     }
     CHECK_EQ(topic_map_seal(&rig->map), ST_OK);
     rig->loops_count = o.loops_count ? o.loops_count : 1;
-    for (int i = 0; i < rig->loops_count; i++)
+    for (int i = 0; i < rig->loops_count; i++) {
         CHECK_EQ(loop_new(i, &rig->loops[i]), ST_OK);
+        arena_init(&rig->arenas[i], NULL, 0, ARENA_MAX);
+    }
     rig->settings = (struct iggy_backend_settings){
         .host = "127.0.0.1",
         .port = rig->server.port,
@@ -68,12 +70,13 @@ void rig_close(struct bridge_rig *rig) {
         loop_stop(rig->loops[i]);
     }
     iggy_backend_free(rig->backend);
-    for (int i = 0; i < rig->loops_count; i++)
+    for (int i = 0; i < rig->loops_count; i++) {
         loop_free(rig->loops[i]);
+        arena_release(&rig->arenas[i]);
+    }
     fake_stop(&rig->server);
     budget_free(rig->budget);
     topic_map_release(&rig->map);
-    arena_release(&rig->arena);
     arena_release(&rig->made);
 }
 
@@ -111,8 +114,12 @@ void turn_run(struct bridge_rig *rig, struct turn *turn,
     turn_end(turn);
 }
 
+static struct arena *arena_of(struct turn *turn) {
+    return &turn->rig->arenas[turn->op.loop == turn->rig->loops[1]];
+}
+
 void start_topics(struct backend *b, struct turn *turn) {
-    turn->topics.arena = &turn->rig->arena;
+    turn->topics.arena = arena_of(turn);
     turn->topics.deadline_ms = clock_ms() + RIG_WAIT_MS;
     backend_topics(b, &turn->topics);
 }
@@ -123,7 +130,7 @@ void start_create(struct backend *b, struct turn *turn) {
 }
 
 void start_delete(struct backend *b, struct turn *turn) {
-    turn->delete_.arena = &turn->rig->arena;
+    turn->delete_.arena = arena_of(turn);
     turn->delete_.deadline_ms = clock_ms() + RIG_WAIT_MS;
     backend_delete(b, &turn->delete_);
 }
@@ -139,7 +146,7 @@ void start_configure(struct backend *b, struct turn *turn) {
 }
 
 void start_append(struct backend *b, struct turn *turn) {
-    turn->append.arena = &turn->rig->arena;
+    turn->append.arena = arena_of(turn);
     if (turn->append.deadline_ms == 0)
         turn->append.deadline_ms = clock_ms() + RIG_WAIT_MS;
     backend_append(b, &turn->append);
@@ -152,14 +159,14 @@ void start_commit(struct backend *b, struct turn *turn) {
 }
 
 void start_committed(struct backend *b, struct turn *turn) {
-    turn->committed.arena = &turn->rig->arena;
+    turn->committed.arena = arena_of(turn);
     if (turn->committed.deadline_ms == 0)
         turn->committed.deadline_ms = clock_ms() + RIG_WAIT_MS;
     backend_committed(b, &turn->committed);
 }
 
 void start_groups(struct backend *b, struct turn *turn) {
-    turn->groups.arena = &turn->rig->arena;
+    turn->groups.arena = arena_of(turn);
     turn->groups.deadline_ms = clock_ms() + RIG_WAIT_MS;
     backend_groups(b, &turn->groups);
 }
@@ -194,13 +201,16 @@ struct bytes rig_batch(struct bridge_rig *rig, struct batch_want want) {
     struct spare out = {0}, scratch = {0};
     struct batch_builder b;
     struct bytes made;
-    int32_t len = want.value_len ? want.value_len : 1;
+    int32_t len = want.numbered ? 4 : want.value_len ? want.value_len : 1;
     uint8_t *value = arena_take(&rig->made, (size_t)len);
     memset(value, want.letter, (size_t)len);
     CHECK_EQ(batch_builder_init(&b, &out, TIMESTAMP_MS), ST_OK);
-    for (int32_t i = 0; i < (want.records_count ? want.records_count : 1); i++)
+    for (int32_t i = 0; i < (want.records_count ? want.records_count : 1); i++) {
+        if (want.numbered)
+            le_set32(value, (uint32_t)(want.sequence + i));
         CHECK_EQ(batch_builder_add(&b, TIMESTAMP_MS, -1, BYTES_NULL, (struct bytes){value, len}, NULL, 0),
                  ST_OK);
+    }
     if (want.producer_id) {
         b.producer_id = want.producer_id;
         b.producer_epoch = 0;

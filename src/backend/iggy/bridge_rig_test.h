@@ -27,8 +27,8 @@ struct bridge_rig {
     struct backend *backend;
     struct bridge *bridge;
     bool stopped;
-    struct arena arena; /* of calls: the loops take from it */
-    struct arena made;  /* of what the test makes */
+    struct arena arenas[RIG_LOOPS_MAX]; /* of each loop's calls */
+    struct arena made;                  /* of what the test makes */
 };
 
 void rig_prepare(struct bridge_rig *rig, struct rig_options options); /* all but the backend */
@@ -82,6 +82,7 @@ struct batch_want {
     enum codec codec;
     int64_t producer_id; /* 0: none */
     int32_t sequence;
+    bool numbered; /* a value is its record's number, sequence and on, in 4 bytes */
 };
 struct bytes rig_batch(struct bridge_rig *rig, struct batch_want want);
 

@@ -656,23 +656,6 @@ void fake_hold(struct fake_server *f, uint32_t command) {
     fake_unlock(f);
 }
 
-void fake_let_go(struct fake_server *f) {
-    fake_lock(f);
-    f->hold = 0;
-    for (int i = 0; i < f->held_count; i++) {
-        fake_run(f, &f->held[i], false);
-    }
-    f->held_count = 0;
-    fake_unlock(f);
-}
-
-void fake_let_go_last(struct fake_server *f) {
-    fake_lock(f);
-    CHECK(f->held_count > 0);
-    fake_run(f, &f->held[--f->held_count], false);
-    fake_unlock(f);
-}
-
 void fake_decide(struct fake_server *f, int held, enum fake_fate fate, uint32_t code) {
     struct fake_held h = f->held[held];
     memmove(&f->held[held], &f->held[held + 1], (size_t)(--f->held_count - held) * sizeof h);
@@ -684,6 +667,21 @@ void fake_decide(struct fake_server *f, int held, enum fake_fate fate, uint32_t 
     if ((fate == FAKE_REFUSED || fate == FAKE_UNCERTAIN) && h.conn >= 0)
         answer(f, h.conn, &h.header, code, NULL);
     mem_free(h.body);
+}
+
+void fake_let_go(struct fake_server *f) {
+    fake_lock(f);
+    f->hold = 0;
+    while (f->held_count > 0)
+        fake_decide(f, 0, FAKE_DONE, 0);
+    fake_unlock(f);
+}
+
+void fake_let_go_last(struct fake_server *f) {
+    fake_lock(f);
+    CHECK(f->held_count > 0);
+    fake_decide(f, f->held_count - 1, FAKE_DONE, 0);
+    fake_unlock(f);
 }
 
 void fake_wait_for_change(struct fake_server *f) {

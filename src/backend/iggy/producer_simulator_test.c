@@ -43,7 +43,6 @@ struct simulation {
     struct bridge_rig rig;
     uint32_t version, random, seed;
     struct line lines[LINES];
-    struct arena arenas[2]; /* of the loops' calls */
     uint64_t connections;
     struct turn *left[LEFT_MAX]; /* whose connection has gone, so that nobody hears of them */
     int left_count;
@@ -60,29 +59,6 @@ static uint32_t below(uint32_t limit) {
 
 /* ---- the producers ---- */
 
-/* Records that are numbered through: their value. */
-static struct bytes records_of(const struct line *line, int32_t first, int32_t count) {
-    struct spare out = {0};
-    struct batch_builder b;
-    struct bytes made;
-    CHECK_EQ(batch_builder_init(&b, &out, 1700000000000), ST_OK);
-    for (int32_t i = 0; i < count; i++) {
-        uint8_t value[4];
-        le_set32(value, (uint32_t)(first + i));
-        CHECK_EQ(batch_builder_add(&b, 1700000000000, -1, BYTES_NULL, (struct bytes){value, sizeof value},
-                                   NULL, 0),
-                 ST_OK);
-    }
-    b.producer_id = line->producer_id;
-    b.producer_epoch = 0;
-    b.base_sequence = first;
-    CHECK_EQ(batch_builder_finish(&b, 0, CODEC_NONE, NULL, &made), ST_OK);
-    uint8_t *copy = arena_take(&sim.rig.made, (size_t)made.len);
-    memcpy(copy, made.ptr, (size_t)made.len);
-    spare_release(&out);
-    return (struct bytes){copy, made.len};
-}
-
 static void line_connect(struct line *line) {
     line->loop = (int)below(2);
     line->connection = ++sim.connections;
@@ -93,13 +69,12 @@ static void line_open(struct line *line, int64_t producer_id, int32_t partition)
     line_connect(line);
     for (int i = 0; i < BATCHES; i++) {
         line->first[i + 1] = line->first[i] + 1 + (int32_t)below(3);
-        line->batch[i] = records_of(line, line->first[i], line->first[i + 1] - line->first[i]);
+        line->batch[i] =
+            rig_batch(&sim.rig, (struct batch_want){.producer_id = producer_id,
+                                                    .sequence = line->first[i],
+                                                    .records_count = line->first[i + 1] - line->first[i],
+                                                    .numbered = true});
     }
-}
-
-static void start_on_loop(struct backend *b, struct turn *turn) {
-    turn->append.arena = &sim.arenas[turn->op.loop == sim.rig.loops[1]];
-    backend_append(b, &turn->append);
 }
 
 static void line_send(struct line *line) {
@@ -108,7 +83,7 @@ static void line_send(struct line *line) {
     turn->append.parts[0].partition = line->partition;
     turn->append.deadline_ms = clock_ms() + (below(8) == 0 ? 5 + below(60) : 500 + below(500));
     turn->append.connection = line->connection;
-    turn_begin(&sim.rig, line->loop, turn, start_on_loop);
+    turn_begin(&sim.rig, line->loop, turn, start_append);
     line->turn[line->sent++] = turn;
 }
 
@@ -270,8 +245,6 @@ static void round_run(uint32_t version, uint32_t seed) {
     struct fake_server *f = &sim.rig.server;
     rig_open(&sim.rig,
              (struct rig_options){.version = version, .loops_count = 2, .sessions = (int32_t)below(3)});
-    for (size_t i = 0; i < COUNT_OF(sim.arenas); i++)
-        arena_init(&sim.arenas[i], NULL, 0, (size_t)16 << 20);
     fake_add_topic(f, "kafka", "t", LINES);
     fake_hold(f, IGGY_CMD_send_messages);
     f->checks_numbers = version >= IGGY_0_12_0;
@@ -292,8 +265,6 @@ static void round_run(uint32_t version, uint32_t seed) {
         for (int i = 0; i < LINES; i++)
             check_stored_once(&sim.lines[i]);
     rig_close(&sim.rig);
-    for (size_t i = 0; i < COUNT_OF(sim.arenas); i++)
-        arena_release(&sim.arenas[i]);
 }
 
 static uint32_t number_of(const char *name, uint32_t otherwise) {
