@@ -608,10 +608,8 @@ static int64_t history(uint64_t seed) {
 }
 
 TEST(random_histories_of_consumer_groups_keep_their_promises) {
-    const char *seed = getenv("GROUP_SEED"), *count = getenv("GROUP_HISTORIES");
-    uint64_t first = seed ? strtoull(seed, NULL, 10) : 1, many = seed    ? 1
-                                                                 : count ? strtoull(count, NULL, 10)
-                                                                         : HISTORIES;
+    uint64_t first = test_number("GROUP_SEED", 1);
+    uint64_t many = getenv("GROUP_SEED") ? 1 : test_number("GROUP_HISTORIES", HISTORIES);
     int64_t steps = 0;
     for (uint64_t i = 0; i < many; i++)
         steps += history(first + i);

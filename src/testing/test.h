@@ -38,6 +38,9 @@ void test_add(const char *name, CMUnitTestFunction run);
     static void oom_body_##name(void)
 void test_oom(void (*body)(void));
 
+/* The number in a variable of the environment: seeds, and how much to do. */
+uint64_t test_number(const char *name, uint64_t otherwise);
+
 /* A new folder, removed with all in it when the binary ends; at most 512. Static text. */
 const char *test_dir(void);
 #endif

@@ -32,6 +32,11 @@ void test_oom(void (*body)(void)) {
     fail_msg("the body never runs out of allocations");
 }
 
+uint64_t test_number(const char *name, uint64_t otherwise) {
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
 const char *test_dir(void) {
     char *dir = dirs[dirs_count % DIRS_MAX];
     if (dirs_count >= DIRS_MAX)

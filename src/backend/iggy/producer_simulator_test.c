@@ -5,7 +5,6 @@
  *
  * env: PRODUCER_SEED (the first; a failure prints its own), PRODUCER_ROUNDS (of each version)
  */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "backend/iggy/bridge_rig_test.h"
@@ -267,15 +266,10 @@ static void round_run(uint32_t version, uint32_t seed) {
     rig_close(&sim.rig);
 }
 
-static uint32_t number_of(const char *name, uint32_t otherwise) {
-    const char *text = getenv(name);
-    return text ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
-}
-
 static void rounds_run(uint32_t version) {
-    uint32_t first = number_of("PRODUCER_SEED", 1), count = number_of("PRODUCER_ROUNDS", ROUNDS);
-    for (uint32_t i = 0; i < count; i++)
-        round_run(version, first + i);
+    uint64_t first = test_number("PRODUCER_SEED", 1), count = test_number("PRODUCER_ROUNDS", ROUNDS);
+    for (uint64_t i = 0; i < count; i++)
+        round_run(version, (uint32_t)(first + i));
 }
 
 TEST(producers_of_0_11_are_told_the_truth_whatever_the_server_does) {
